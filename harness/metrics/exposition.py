@@ -105,7 +105,6 @@ class RunCourse:
 
     Attributes:
         started_s: When the run was prepared.
-        ended_s: When the load ended; None while it goes on.
         window: Begin and end of the measured window, the end as planned until the run has ended.
             None while no window is open.
         verdict: Labels of ``aztables_verdict_info``; None before the run is judged.

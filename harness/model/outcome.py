@@ -118,8 +118,6 @@ class Attempt:
         sent_s: When it left, UTC seconds.
         latency_s: From ``sent_s`` to the whole answer or the fault.
         message: The service's message, shortened; empty on success.
-        request_id: ``x-ms-request-id`` of a failed attempt.
-        client_request_id: ``x-ms-client-request-id`` of a failed attempt.
         retry_after_s: The wait that the service asks for; 0 for none.
         request_charge: What Cosmos DB charged for it, in hundredths of a request unit, so that sums
             are exact in any order; 0 where the service charges none.
@@ -159,7 +157,6 @@ class Result:
         sent_s: When its first attempt left.
         done_s: When its answer was whole.
         entities: Its entity count; see `harness.model.target`.
-        entities_returned: Entities that a query returned.
         estimated: True where ``entities`` is a lower bound: a client cannot see what a query
             scanned.
         outside_s: Seconds between attempts in which the operation waited for something other than
@@ -217,7 +214,6 @@ class ThrottlingAnswer:
 
     Attributes:
         status: Its HTTP status, which no other entry has.
-        label: Its name in charts.
         error_code: The only error code with which the status means throttling; empty for any.
         usual: Error codes and scopes that services send with it.
         cosmos: Whether only Cosmos DB sends it.

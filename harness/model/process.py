@@ -33,7 +33,6 @@ class Machine:
 
     Attributes:
         id: Equal for all processes on one machine, those in containers included.
-        name: Its host name.
         cores: Numbers of the logical cores that the process may use.
     """
 

@@ -18,7 +18,6 @@ class TraceCounts:
     """The counts of a trace; memory grows with its seconds, not with its operations.
 
     Args:
-        name: Name of the trace in messages.
         tell: Is told how many operations are counted.
     """
 

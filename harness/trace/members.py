@@ -66,7 +66,6 @@ class Prefix:
     """What the header of a member says.
 
     Attributes:
-        size: Bytes of the whole member.
         operations: Number of operations; 0 but for a block.
         first_ms: The earliest instant of them, UTC milliseconds; ``last_ms`` the latest.
     """
@@ -164,7 +163,6 @@ class TraceHead:
         name: Name of the run, of the watch, or of the file that was read.
         run_id: The run whose record holds the same counts; empty without one.
         harness: Version of the harness that wrote it; empty is this one.
-        endpoint: What answered, as in records; empty if unknown.
         account: The storage account; empty if unknown, and with aliases for keys.
         keys: What the aliases of keys keep: see `KEPT`; empty for plain keys.
         bytes_of: What was counted as bytes: `WHOLE`, or `BODIES`; empty in earlier traces.

@@ -63,7 +63,6 @@ class TracedShape:
         client: Who sent it: a worker, a user agent, an address.
         table: Its table; empty for the only table of a run.
         label: Name in counts, as in `harness.model.operation.Operation.label`.
-        estimated: True where the entity count is a lower bound.
         attempts: The answers to its attempts, oldest first; at least one.
     """
 
@@ -122,8 +121,6 @@ class TracedOperation(NamedTuple):
         partition_key: `harness.model.operation.WHOLE_TABLE` for a query over several partitions;
             None if unknown.
         row_key: Empty for a query and a transaction; None if unknown.
-        entities: Its entity count; see `harness.model.target`.
-        returned: Entities that a query returned.
         bytes_sent: Bytes of all attempts, with ``bytes_received``: of whole requests and answers,
             or of their bodies. The head of the trace says which.
         detail: Of a query or a transaction; None if unknown, and for other kinds.
@@ -276,9 +273,6 @@ def part_bytes(whole: int, parts: int, attempts: int, head: TraceHead) -> int:
 
     Args:
         whole: The recorded size of the part.
-        parts: Parts of the transaction.
-        attempts: Its attempts.
-        head: That of the trace.
     """
     if by_page(head):
         return whole

@@ -45,7 +45,6 @@ class Recorder:
 
         Args:
             result: The result. A key that is `UNKNOWN` itself is recorded as unknown.
-            client: Who sent it.
             detail: What `detail_of` makes of a query or a transaction; None makes it of the
                 operation.
         """
@@ -139,8 +138,6 @@ def detail_of(
     """The detail of a query or a transaction, as `harness.trace.blocks` writes it.
 
     Args:
-        operation: The operation.
-        bytes_sent: Bytes of its request.
         sizes: Bytes of each part of a transaction; empty takes them to be equal.
         continued_at: Where a further page of a query begins.
     """
@@ -175,7 +172,6 @@ class TraceWriter:
 
     Args:
         path: The file, which must not exist.
-        head: What it says of itself.
         alias: Makes the alias of a key; None keeps keys.
 
     Raises:

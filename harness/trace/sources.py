@@ -140,10 +140,8 @@ def convert(
 
     Args:
         path: A trace, a log, or a folder with logs.
-        into: The new file.
         alias: Makes the alias of a key; None keeps keys.
         keys: What the head says of the aliases.
-        tell: Is told of the progress.
 
     Raises:
         SetupError: a file cannot be read or written.

@@ -22,7 +22,6 @@ class CpuSample:
     Attributes:
         cpu_percent: CPU of the worker's process, in percent of one core.
         machine_percent: CPU of all processes, in percent of the cores that the worker may use.
-        lag_s: The largest delay between the time a pacer set for an operation and its sending.
         cpu_s: CPU time of the process since the last sample, which a starved process takes late.
     """
 

@@ -39,19 +39,14 @@ NO_CHARGES: Mapping[str, PerSecond] = types.MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPoint:
-    """Sums of one UTC second.
+    """Sums of one UTC second; for ``answered`` and ``waited`` see `ANSWERED`.
 
     Attributes:
         unsuccessful: Operations that did not succeed. Not all of them failed: see `Outcome.failed`.
-        throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`.
-        waiting: Operations that were due and not sent.
-        retrying: Operations that were throttled and go on.
         charges: Request units, in hundredths.
         costliest: Those of the partition with the highest RU/s.
         backing_off_us: Microseconds that operations done in this second waited before retries.
         queued_us: Microseconds that they waited for a connection.
-        answered: The `Slots` in which an answer came.
-        waited: Those in which a request of `LONG_S` or more had no answer.
     """
 
     second: int
@@ -92,7 +87,6 @@ class CountedPartition(PartitionPart):
     """The counts of one partition, or of all folded ones together.
 
     Attributes:
-        attempts: The answers by status, error code and scope.
         retrying: Operations that were throttled and go on, by UTC second.
     """
 

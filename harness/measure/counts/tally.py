@@ -38,7 +38,6 @@ class Counts:
     Attributes:
         attempts: Counted as soon as each was answered.
         attempts_ended: Attempts of the operations that have ended.
-        waits_cut: How often the service asked for a longer wait than ``retry.maximum_s``.
     """
 
     due: int = 0

@@ -17,8 +17,6 @@ class QueriesPart(RecordPart):
 
     Attributes:
         name: As in an `OperationPart`.
-        table: Ending of the table's name.
-        over_partitions: Queries over several partitions.
         unbounded: Queries that name no range of keys.
         single: Queries that scanned one entity at most.
         filtered: Queries that compare a property other than the keys.
@@ -56,8 +54,6 @@ class TableBehaviourPart(RecordPart):
     What keys look like is that of a sample: some hundred PartitionKeys, and as many written rows.
 
     Attributes:
-        table: Ending of the table's name.
-        operations: Operations of every kind.
         partitions: Number of PartitionKeys; above 256 an estimate, about 6 % exact.
         writing: Operations that insert or upsert.
         inserted: Rows inserted, in transactions or not.
@@ -68,7 +64,6 @@ class TableBehaviourPart(RecordPart):
         growth: 1 if inserts and upserts go to ever later PartitionKeys, -1 if to ever earlier
             ones, 0 if to several places, None if there were too few.
         dates: Whether PartitionKeys begin with a date.
-        guids: Whether PartitionKeys are GUIDs.
         row_guids: Whether RowKeys of written rows are GUIDs.
         unpadded: Whether numbers in PartitionKeys have different widths.
         longest_key: Characters.
@@ -128,7 +123,6 @@ class WaitsPart(RecordPart):
     Attributes:
         count: Waits after an answer that can be retried, such as 500, 503 or 429.
         after_throttling: Those after a throttling answer.
-        median_s: Median; None without waits.
         at_once: Waits of less than 0.1 s, with ``at_once_after_throttling``.
         followed: Waits after another wait of the same operation, of which ``longer`` were at least
             a fifth longer.
@@ -149,7 +143,6 @@ class BehaviourPart(RecordPart):
     """How an application uses tables, for the practices that `harness check` compares it with.
 
     Attributes:
-        results: Operations that were looked at.
         clients: Number of clients; at most 64 are told apart.
         busiest_client: Share of the operations of the client with the most.
         queries: Those with the most entities first; beyond 60 names they are together.

@@ -26,10 +26,8 @@ class MachineLoadPart(RecordPart):
     """The mean CPU use of one machine, in percent of the cores that workers may use there.
 
     Attributes:
-        workers: Number of worker processes.
         busy_share: Share of the seconds in which the machine was saturated.
         cpu_percent: All processes.
-        workers_percent: The workers.
         harness_percent: The master, where it is no worker, and the embedded emulator.
     """
 
@@ -69,11 +67,9 @@ class CapacityPart(RecordPart):
     """What worker processes make of CPU time with one session and one mix of operations.
 
     Attributes:
-        session: Kind of session.
         operations_per_cpu_s: Operations that a worker completes in a second of CPU time, and so at
             most in a second on a core of its own.
         entities_per_cpu_s: The entity count of these.
-        machines: The machines of the workers.
     """
 
     session: str

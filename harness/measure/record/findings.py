@@ -118,8 +118,6 @@ class StallPart(RecordPart):
     """Consecutive seconds with throttling in which the rate fell to a small part of what it was.
 
     Attributes:
-        start_s: Its first second, from the start of the load.
-        before_per_s: Mean entities/s before it.
         rate_per_s: Mean entities/s in it.
         waited: The most operations that were throttled and went on, in one second of it.
         keys: The partitions of these operations, the most operations first, with their number.
@@ -140,7 +138,6 @@ class SilencesPart(RecordPart):
     lower bounds: at most 40 ms of each are missing.
 
     Attributes:
-        total_s: The sum of all.
         longest_at_s: Start of the longest, from the start of the load.
     """
 
@@ -160,7 +157,6 @@ class ThrottlingPart(RecordPart):
         gap_count: Number of gaps, throttled or not.
         gaps: The longest of them, in order of time.
         stalls: The longest stalls, in order of time; in records of earlier versions none.
-        silences: None where there was none, and in records of earlier versions.
     """
 
     first_s: int | None = None
@@ -284,7 +280,6 @@ class ConditionPart(RecordPart):
 
     Attributes:
         value: What was measured, in ``unit``; None if unknown.
-        passed: None if unknown.
         note: Why the value is unknown, or what it leaves out.
     """
 

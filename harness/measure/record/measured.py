@@ -142,7 +142,6 @@ class LatencyCoursePart(RecordPart):
     """Latencies x time: the whole run under load.
 
     Attributes:
-        start: UTC second at which the first column begins.
         bounds_ms: Upper bound of each row, the lowest first. A row begins at the bound of the row
             below it, the lowest one a tenth of a decade below its own bound.
     """
@@ -270,7 +269,6 @@ class AccountLoadPart(RecordPart):
 
     Attributes:
         name: The account, or its host where another one has the same name.
-        attempts_by_status: As in a `PartitionPart`.
     """
 
     name: str
@@ -352,7 +350,6 @@ class OperationPart(RecordPart):
         entities_estimated: The part of ``entities`` that is a lower bound, of ``uncertain``
             operations.
         entities_wanted: Entities that queries with `KeyRange.wanted` were meant to return.
-        entities_missed: Those of them that were not returned.
     """
 
     kind: str
@@ -387,7 +384,6 @@ class GeneratorPart(RecordPart):
         lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
         cpu_percents: Mean of each worker, the busiest first.
         connections_in_use: The most at once.
-        capacity: What the workers made of their CPU time; None if unknown.
     """
 
     cpu_percent_max: float

@@ -40,13 +40,11 @@ class ReplayPart(RecordPart):
     """The trace of a replay.
 
     Attributes:
-        trace: Name of its file.
         fingerprint: Hash of the file. A worker with another file refuses.
         source: What was recorded.
         run_id: The record with the counts of the recording; empty if there is none.
         first_ms: Instant of the first operation that is sent, milliseconds since the start of the
             trace; ``last_ms`` that of the last.
-        operations: Operations that are sent.
         entities: Their entity count in the recording.
         units: Entities by which an open load at a rate is paced: the recorded count, and at least 1
             for each operation.
@@ -61,8 +59,6 @@ class ReplayPart(RecordPart):
         tables: Ending of the table's name by its recorded name in lower case.
         compared: Names of the properties that filters compare, by ending of the table's name.
         entity_bytes: Mean bytes of a written entity as sent.
-        loaded_entities: Rows that are loaded beforehand.
-        loading_requests: Requests that load them.
         notes: What is known to be missing in the trace, as sentences.
         speed: Multiple of the recorded speed; None in the recorded order at a rate.
         keys: Name of the key scheme; empty for the recorded keys. ``scheme`` is its content.
@@ -143,7 +139,6 @@ class WatchedPart(RecordPart):
         command: The program; empty if the watch started none.
         ended: How the program ended: ``exit code 0``, ``SIGKILL``; empty without a program.
         requests: All requests of the application, refused ones included.
-        passed: Requests that reached the endpoint.
         others: Requests that are not about entities, such as the creation of a table.
         over_budget: Requests that the budget of billable transactions refused.
         unjoined: Failed requests without ``x-ms-client-request-id``. If one was sent again, that

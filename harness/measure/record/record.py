@@ -129,7 +129,6 @@ class EndpointPart(RecordPart):
 
     Attributes:
         kind: The name of a `Service`, or of one that only a later version of the harness knows.
-        described: The name that every output uses.
         signed_with: Describes the credential; empty for the emulator's own key, and in records of
             earlier versions.
     """

@@ -42,8 +42,6 @@ class Unfinished:
 
     Attributes:
         waiting: Those that were due and neither sent nor dropped.
-        in_flight: Those that were sent.
-        attempts_in_flight: The attempts of these.
     """
 
     waiting: int = 0

@@ -16,7 +16,6 @@ class PeakPart(RecordPart):
     """A highest mean rate over ``width_s`` seconds.
 
     Attributes:
-        per_s: The rate.
         at_s: Second of the trace at which the window begins.
         partition: Its partition; empty for the account. Of a physical partition its number.
     """
@@ -31,14 +30,12 @@ class SimulatedPart(RecordPart):
     """What the limits would do to the operations.
 
     Attributes:
-        attempts: All attempts.
         by_rule: Throttled attempts by what refused them: partition, server (of a range of keys),
             moving (a partition that is offline while it moves) or account; of Cosmos DB throughput
             (of a physical partition).
         failed: Operations whose last attempt was throttled.
         moves: How often a range of partitions moved to another server.
         first_s: When an attempt was throttled first; None if none was.
-        first_partition: Its partition.
         hottest_share: Share of the hottest partition of what is served.
     """
 
@@ -109,11 +106,8 @@ class SchemePart(RecordPart):
     Attributes:
         sample: Recorded keys and what becomes of them.
         total: All entities or request units.
-        partitions: Number of partitions.
         partitions_estimated: It is an estimate, within about 2 %.
         partition_peaks: Highest rates of any one partition, the shortest window first.
-        physical_peaks: Those of any one physical partition of Cosmos DB.
-        account_peaks: Highest rates of the account.
         hot: The hottest partitions, the hottest first.
         once: Throttling if no operation is retried.
         retried: Throttling with exponential back-off.
@@ -144,7 +138,6 @@ class PhysicalPart(RecordPart):
     """The physical partitions of Cosmos DB.
 
     Attributes:
-        count: Their number.
         per_s: What each can serve: its even share of what is provisioned.
         properties: Assumed properties of a written entity.
     """
@@ -158,19 +151,15 @@ class WhatIfRecord(RecordPart):
     """The schemes side by side; the first is the recorded one.
 
     Attributes:
-        trace: Name of the trace.
         started_at: UTC second at which it starts.
         seconds: From its first operation to its last.
         rate: Multiple of the recorded traffic.
-        limits: Name of the limits.
         unit: Of all rates and totals: entities or RU.
-        partition_per_s: Limit of a partition.
         account_per_s: Limit of the account; of Cosmos DB what is provisioned.
         physical: None for limits of Azure Storage.
         retry: The back-off, in words.
         factors: Multiples of the traffic were tried, to find the first limit.
         damage: What of the trace cannot be read.
-        harness_version: Version of the harness.
     """
 
     schema_version: int = 2

@@ -29,8 +29,6 @@ class Failures:
     """The failures of a run.
 
     Attributes:
-        attempts: All attempts.
-        operations: All operations that ended.
         by_kind: Failed attempts by the name of their answer, the most frequent first.
         by_outcome: Operations that failed, without throttled ones.
         refused: True if most failed attempts were answered that the request is not allowed, or is

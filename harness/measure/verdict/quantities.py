@@ -58,7 +58,6 @@ class Facts:
 
     Attributes:
         lost_writes: Acknowledged writes that the audit did not find; None without an audit.
-        held_ratio: Achieved rate over wanted rate; None without a wanted rate.
         latency_doubt: Why latencies are only upper bounds; None if they are exact.
     """
 

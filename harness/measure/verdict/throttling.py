@@ -51,7 +51,6 @@ def throttling_of(
 
     Args:
         points: All seconds from the start of the load, in order.
-        partitions: Those of the same snapshot.
         end: UTC second in which no operation was sent any more; None is never. Later seconds have
             only retries of the last operations, and no new operations.
     """

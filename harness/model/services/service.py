@@ -48,7 +48,6 @@ class Service:
     Attributes:
         name: Its identifier in records, labels and options.
         described: The name in outputs, which marks emulators.
-        unit: What its rates count.
         store: What holds them: a table, or a container.
         targets: What an endpoint is held against; None where no target is in units a second.
         emulated: Whether it shares the machine with the load generator.

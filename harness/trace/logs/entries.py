@@ -37,9 +37,7 @@ class LogEntry(NamedTuple):
         status: HTTP status; 0 if the request was interrupted.
         text: Status message or error code.
         duration_ms: From the request's arrival to the end of the answer.
-        url: The requested URL.
         request_id: What the client calls the request: an SDK repeats it in each attempt.
-        agent: The user agent.
         address: Address of the client without its port.
         part: The number of this entry among those of one request, from 0.
     """

@@ -54,7 +54,6 @@ class LogTally:
     """What a log holds beside operations.
 
     Attributes:
-        entries: Entries that were read.
         unreadable: Lines that are not entries.
         others: Requests that are not about entities, such as the creation of a table.
         parts: Further entries of requests that were read.

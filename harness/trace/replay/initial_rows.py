@@ -55,13 +55,9 @@ class Wanted:
 
 
 def fill(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int]:
-    """Rows to add to each interval.
+    """Rows to add to each interval, which has the ``known`` ones anyway.
 
     If no numbers satisfy all queries, each query finds at least the rows that it found.
-
-    Args:
-        known: Rows that are in each interval anyway.
-        wanted: What the queries found.
     """
     # The narrowest range first: fewer sweeps.
     ordered = sorted(wanted, key=lambda one: one.end - one.first)
@@ -122,7 +118,6 @@ class _Range:
     Attributes:
         votes: The number of queries by this number.
         least: A lower bound, of queries that ended early.
-        last: The number by the last query.
         seen: The number of upserts of unknown rows before the last query.
     """
 
@@ -140,7 +135,6 @@ class _Partition:
         first: Whether each was there at first.
         now: Those that are there now.
         added: Those that are there now and were not; ``removed`` the opposite. Both in order.
-        ranges: The queried ranges.
         initial: The rows that were there at first, in order, as soon as they are known.
         upserted: Upserts of unknown rows, in order.
     """
@@ -196,7 +190,6 @@ class _Table:
     """A table.
 
     Attributes:
-        ranges: The queried ranges of PartitionKeys.
         upserted: Upserts of unknown rows in all partitions, in order: partition and row.
     """
 
@@ -216,9 +209,6 @@ class InitialRows:
 
     The first time it learns which rows were there, the second time what queries found of them.
     Call `learned` in between and `filled` at the end.
-
-    Args:
-        by_page: Whether each page of a query is an operation of its own.
 
     Attributes:
         contradictory: Writes whose outcome contradicts earlier ones, because they overlapped.

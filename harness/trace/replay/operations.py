@@ -61,7 +61,6 @@ class MadeData:
         """The properties of one entity.
 
         Args:
-            compared: Names of the properties that filters compare.
             sent_bytes: Wanted size of the entity in a request, keys included. Smaller entities than
                 the least possible have that.
         """
@@ -185,10 +184,8 @@ class OperationMaker:
     """Makes the operations of one trace.
 
     Args:
-        head: That of the trace.
         tables: Ending of the table's name by recorded name, in lower case.
         compared: Properties that filters compare, by ending of the table's name.
-        data: Makes what is written.
     """
 
     def __init__(

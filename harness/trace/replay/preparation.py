@@ -170,7 +170,6 @@ class Preparation:
         entity_bytes: Size of a loaded entity as sent, where the trace does not tell one.
         scheme: Makes other keys; None for the recorded ones.
         into_one_table: All operations are for the only table of the run.
-        tell: Is told of the progress.
 
     Raises:
         SetupError: nothing of the trace can be replayed, or not into one table.

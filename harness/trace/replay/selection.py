@@ -116,12 +116,7 @@ def _part(whole: int, place: int, number: int) -> int:
 
 
 class Selection:
-    """Decides about each operation of a trace.
-
-    Args:
-        head: That of the trace.
-        scheme: Makes other keys; None for the recorded ones.
-    """
+    """Decides about each operation of a trace."""
 
     def __init__(self, head: TraceHead, scheme: Scheme | None = None) -> None:
         self._head = head

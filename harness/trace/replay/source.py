@@ -43,9 +43,6 @@ class ReplaySource:
     """The operations of one trace, for one process.
 
     Args:
-        path: A trace, a log, or a folder with logs.
-        part: What is known of it.
-        run_id: Marks the entities.
         scheme: Makes other keys; None for the recorded ones.
         by_operation: Whether a rate counts operations instead of entities.
         preparation: The rows to load; needed by the process that loads them.

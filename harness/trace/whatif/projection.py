@@ -43,7 +43,6 @@ class _Window:
     """Entities by partition over the latest seconds.
 
     Args:
-        width_s: How many seconds.
         wider: A wider window, to which a second has been added before it is added here. A partition
             is looked at only if its entities there exceed the peak here.
     """
@@ -178,8 +177,6 @@ class Projection:
 
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
-        started_s: UTC second at which the trace starts.
-        unit: What the limits count.
         rows: Whether it matters which rows are there: not if no query scans them.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """

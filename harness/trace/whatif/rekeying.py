@@ -34,13 +34,10 @@ class Price:
     """What a scheme costs, in operations and entities of the trace.
 
     Attributes:
-        operations: All operations.
         unknown: Operations whose new PartitionKey cannot be told, because the trace lacks a key.
         unmatched: Operations whose keys no regular expression of the scheme matches; they keep
             their keys.
-        transactions: Transactions.
         split: Transactions whose parts would be in several partitions.
-        queries: Queries.
         spread: Queries of fewer partitions before that would need several, but not all.
         needed: Partitions that these queries would need, added up.
         most_needed: Partitions that one of them would need.
@@ -128,12 +125,10 @@ class Rekeying:
     """Applies one scheme to the operations of a trace.
 
     Args:
-        scheme: The scheme.
         unit: What is counted of the operations.
         rows: Whether it matters which rows are there.
 
     Attributes:
-        price: What the scheme costs, so far.
         samples: A few recorded keys: PartitionKey and RowKey.
         refused: An example of a key that the service refuses, and why; empty without one.
         places: Table and PartitionKey of the names in `loads`.

@@ -110,8 +110,6 @@ class Effects:
     """What the operations of a batch do to rows, looked up where it matters.
 
     Args:
-        batch: The operations.
-        known: As `KnownRows.known` has it.
         amounts: What each operation asks for, without what it asks of every partition.
         without_row: What an operation on one row takes where it is missing, by its kind and what it
             takes otherwise.

@@ -114,7 +114,6 @@ class Scheme:
     """How new keys are made of recorded ones.
 
     Attributes:
-        name: Name in outputs.
         question: What the scheme tries, in the words of its author.
         table: The only table whose keys are replaced, in lower case; empty for all.
         identity: The keys stay as they were recorded.

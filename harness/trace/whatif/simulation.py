@@ -105,10 +105,6 @@ class Simulation:
     def serve(self, second: int, demand: Demand, operations: int) -> Set[Place]:
         """Pass the operations of a second that no limit could refuse, as a whole.
 
-        Args:
-            demand: Entities by partition.
-            operations: Their operations.
-
         Returns:
             The partitions whose operations have to be simulated one by one; all others are done.
         """

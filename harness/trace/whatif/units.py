@@ -71,7 +71,6 @@ class Loads(NamedTuple):
 
     Attributes:
         instants: Milliseconds.
-        names: Partitions as named in counts.
         amounts: In the unit of the limits.
         origins: Places of the operations in the batch; negative where the effect on rows is not
             known, as of a transaction that is split.

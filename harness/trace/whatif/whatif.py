@@ -67,10 +67,8 @@ def what_if(
     """The recorded keys and ``schemes`` side by side.
 
     Args:
-        name: Name of the trace in outputs.
         rate: Multiple of the recorded traffic.
         factors: Also find the multiple at which each scheme meets its first limit.
-        version: Version of the harness.
 
     Raises:
         SetupError: the trace has no operation, or none on the table of a scheme.
