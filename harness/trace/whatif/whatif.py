@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
@@ -25,31 +25,23 @@ Progress = Callable[[str, int], None]
 """Is told the name of a step, and how many operations were read since it was told last."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Capacity:
-    """What the limits allow in a second, in the unit of outputs."""
-
-    unit: str = "entities"
-    partition: float
-    account: float
-    physical: PhysicalPart | None = None
-
-
-def _capacity(limits: GatewayLimits) -> _Capacity:
+def _capacity(limits: GatewayLimits) -> dict[str, Any]:
+    """The fields of a `WhatIfRecord` about what the limits allow in a second."""
     if (cosmos := limits.cosmos) is None:
-        return _Capacity(
-            partition=limits.partition.entities_per_s, account=limits.account.entities_per_s
-        )
-    return _Capacity(
-        unit="RU",
-        partition=cosmos.partition_ru_per_s,
-        account=cosmos.provisioned_ru_per_s,
-        physical=PhysicalPart(
+        return {
+            "partition_per_s": limits.partition.entities_per_s,
+            "account_per_s": limits.account.entities_per_s,
+        }
+    return {
+        "unit": "RU",
+        "partition_per_s": cosmos.partition_ru_per_s,
+        "account_per_s": cosmos.provisioned_ru_per_s,
+        "physical": PhysicalPart(
             count=cosmos.physical_partitions,
             per_s=min(cosmos.throughput.partition_ru_per_s, cosmos.partition_ru_per_s),
             properties=ASSUMED_PROPERTIES,
         ),
-    )
+    }
 
 
 def what_if(
@@ -74,7 +66,19 @@ def what_if(
         SetupError: the trace has no operation, or none on the table of a scheme.
     """
     started_s = trace.head.started_ms // 1000
-    capacity = _capacity(limits)
+    record = WhatIfRecord(
+        harness_version=version,
+        trace=name,
+        started_at=started_s,
+        seconds=0.0,
+        rate=rate,
+        limits=limits_name,
+        retry=f"{BACKOFF.retries} retries, {BACKOFF.backoff_s:g} s doubling, "
+        f"at most {BACKOFF.maximum_s:g} s",
+        factors=factors,
+        schemes=(),
+        **_capacity(limits),
+    )
     # An upsert of a row that is there costs more request units; entities count in queries alone.
     rows = limits.cosmos is not None or _has_queries(trace)
     parts: list[SchemePart] = []
@@ -100,26 +104,15 @@ def what_if(
                 require_table(tried, tables)
         part = projection.finish()
         if factors:
-            first = _first_limit(trace, scheme, limits, part, capacity, rate, rows, progress)
+            first = _first_limit(trace, scheme, limits, part, record, rows, progress)
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
-    return WhatIfRecord(
-        harness_version=version,
-        trace=name,
-        started_at=started_s,
-        seconds=(last_ms - first_ms) / 1000,
-        rate=rate,
-        limits=limits_name,
-        unit=capacity.unit,
-        partition_per_s=capacity.partition,
-        account_per_s=capacity.account,
-        physical=capacity.physical,
-        retry=f"{BACKOFF.retries} retries, {BACKOFF.backoff_s:g} s doubling, "
-        f"at most {BACKOFF.maximum_s:g} s",
-        factors=factors,
-        damage=tuple(trace.damage.sentences()),
-        schemes=tuple(parts),
-    )
+    found = {
+        "seconds": (last_ms - first_ms) / 1000,
+        "damage": tuple(trace.damage.sentences()),
+        "schemes": tuple(parts),
+    }
+    return record.model_copy(update=found)
 
 
 def _has_queries(trace: Trace) -> bool:
@@ -132,19 +125,19 @@ def _first_limit(
     scheme: Scheme,
     limits: GatewayLimits,
     part: SchemePart,
-    capacity: _Capacity,
-    rate: float,
+    record: WhatIfRecord,
     rows: bool,
     progress: Progress,
 ) -> FirstLimitPart | None:
     """The least multiple of the traffic that is throttled, by bisection; None if there is none."""
     # A limit that the best second meets is met sooner or later; a burst may still pass.
+    rate = record.rate
     shares = [
-        part.partition_peaks[0].per_s / capacity.partition,
-        part.account_peaks[0].per_s / capacity.account,
+        part.partition_peaks[0].per_s / record.partition_per_s,
+        part.account_peaks[0].per_s / record.account_per_s,
     ]
-    if capacity.physical is not None:
-        shares.append(part.physical_peaks[0].per_s / capacity.physical.per_s)
+    if record.physical is not None:
+        shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
     if not max(shares):
         return None
 
