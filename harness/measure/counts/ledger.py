@@ -15,7 +15,7 @@ from typing import Any
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.snapshot import NO_CHARGES, Snapshot, partition_part, snapshot_of
+from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
 from harness.measure.counts.tally import (
     ANSWERED,
     KIND_DIGITS,
@@ -360,8 +360,8 @@ class Ledger:
             partition_part(
                 key,
                 row,
-                start=start,
-                end=end,
+                start,
+                end,
                 exact=exact and row.since_s is None and key not in self._partial,
                 estimate=EstimatePart(**self._weights.bounds(key)),
                 latencies=latencies,
@@ -373,13 +373,7 @@ class Ledger:
         folded = None
         if self._folded is not None:
             folded = partition_part(
-                FOLDED,
-                self._folded,
-                start=start,
-                end=end,
-                exact=True,
-                latencies=latencies,
-                charged=charged,
+                FOLDED, self._folded, start, end, exact=True, latencies=latencies, charged=charged
             )
         return snapshot_of(
             self._tally,
@@ -392,9 +386,7 @@ class Ledger:
             service_over_time=self._service.view() if latencies else None,
             response_over_time=self._response.view() if latencies else None,
             series=latencies,
-            charges={key: row.charges for key, row in self._rows.items()}
-            if charged
-            else NO_CHARGES,
+            rows=self._rows,
         )
 
     def seconds_of(self, key: str) -> PerSecond:

@@ -7,7 +7,6 @@ and counts that a record does not keep.
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Mapping, Sequence
 
 from harness.measure.counts.latency import CountedLatency, Latencies
@@ -33,8 +32,6 @@ from harness.measure.record.measured import (
     RequestUnitsPart,
 )
 from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
-
-NO_CHARGES: Mapping[str, PerSecond] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +225,9 @@ def request_units_of(charges: PerSecond, start: int, end: int) -> RequestUnitsPa
 def partition_part(
     key: str,
     row: PartitionTally,
-    *,
     start: int,
     end: int,
+    *,
     exact: bool,
     estimate: EstimatePart | None = None,
     latencies: bool = True,
@@ -261,7 +258,7 @@ def partition_part(
 
 
 def account_part(
-    name: str, counted: AccountTally, *, start: int, end: int, charged: bool = False
+    name: str, counted: AccountTally, start: int, end: int, charged: bool
 ) -> CountedAccount:
     """The row of one of several accounts, without its host, its target and its cost."""
     requests = sum(counted.attempts.values())
@@ -285,16 +282,16 @@ def snapshot_of(
     start: int,
     end: int,
     heat: HeatPart | None,
-    accounts: Sequence[str] = (),
-    service_over_time: LatencyCoursePart | None = None,
-    response_over_time: LatencyCoursePart | None = None,
-    series: bool = True,
-    charges: Mapping[str, PerSecond] = NO_CHARGES,
+    accounts: Sequence[str],
+    service_over_time: LatencyCoursePart | None,
+    response_over_time: LatencyCoursePart | None,
+    series: bool,
+    rows: Mapping[str, PartitionTally],
 ) -> Snapshot:
     """The snapshot of a tally and its partitions, which it sorts from the hottest down.
 
     ``accounts`` are the names of several accounts, also of those without any count. The series
-    grows with the run; without ``series`` it is left out. ``charges`` are those of the partitions.
+    grows with the run; without ``series`` it is left out. ``rows`` are those of the partitions.
     """
     entities = PerSecond()
     outcomes: dict[Outcome, int] = {}
@@ -348,16 +345,10 @@ def snapshot_of(
         ),
         folded=folded,
         accounts=tuple(
-            account_part(
-                name,
-                tally.accounts.get(name, AccountTally()),
-                start=start,
-                end=end,
-                charged=charged,
-            )
+            account_part(name, tally.accounts.get(name, AccountTally()), start, end, charged)
             for name in accounts
         ),
-        series=_series(tally, entities, end, _costliest(partitions, charges)) if series else (),
+        series=_series(tally, entities, end, _costliest(partitions, rows)) if series else (),
         heat=heat,
         service_over_time=service_over_time,
         response_over_time=response_over_time,
@@ -367,12 +358,12 @@ def snapshot_of(
 
 
 def _costliest(
-    partitions: Sequence[CountedPartition], charges: Mapping[str, PerSecond]
+    partitions: Sequence[CountedPartition], rows: Mapping[str, PartitionTally]
 ) -> PerSecond:
     """The charges of the partition with the highest RU/s, by second; empty without any."""
     charged = [part for part in partitions if part.request_units and not part.partition.whole_table]
     most = max(charged, key=_units_per_s, default=None)
-    return PerSecond() if most is None else charges.get(most.key, PerSecond())
+    return PerSecond() if most is None else rows[most.key].charges
 
 
 def _series(
