@@ -87,9 +87,9 @@ class Prefix:
         return cls(*fields)
 
 
-def next_member(data: bytes, since: int) -> int:
-    """Where the next member begins in ``data``, from ``since`` on; -1 if none does."""
-    place = data.find(_START, since)
+def next_member(data: bytes) -> int:
+    """Where the first member begins in ``data``; -1 if none does."""
+    place = data.find(_START)
     while place >= 0 and Prefix.read(data[place : place + PREFIX_BYTES]) is None:
         place = data.find(_START, place + 1)
     return place

@@ -216,7 +216,7 @@ def _search(file: IO[bytes], since: int, size: int) -> int:
     while offset < size:
         file.seek(offset)
         data = file.read(_SEARCHED_BYTES)
-        place = next_member(data, 0)
+        place = next_member(data)
         if place >= 0:
             return offset + place
         if len(data) <= PREFIX_BYTES:

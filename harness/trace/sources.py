@@ -59,7 +59,7 @@ def format_of(path: Path) -> SourceFormat:
     """
     try:
         with path.open("rb") as file:
-            if next_member(file.read(_LOOKED_AT_BYTES), 0) >= 0:
+            if next_member(file.read(_LOOKED_AT_BYTES)) >= 0:
                 return SourceFormat.TRACE
         first, *others = first_lines(path, _LOOKED_AT_BYTES) or [b""]
         if any(_OF_RECORD in line for line in (first, *others)):

@@ -37,6 +37,7 @@ AT_ONCE_S = 0.1
 """A shorter wait is no back-off."""
 LONGER = 1.2
 """From this multiple of the wait before it, a wait counts as longer."""
+_NO_BOUNDS = (None, None, None, None)
 _READ_FIRST_S = 1.0
 _MOST_REMEMBERED = 2_048
 _MOST_OPEN = 20_000
@@ -117,7 +118,7 @@ class Behaviour:
         if client in clients:
             clients[client] += 1
         else:
-            client = self._new_client(client)
+            client = self._count_client(client, 1)
         self._results += 1
         name = operation.table
         table = self._tables.get(name)
@@ -147,10 +148,10 @@ class Behaviour:
         if len(result.attempts) > 1:
             self._add_waits(result.attempts)
 
-    def _new_client(self, client: str) -> str:
+    def _count_client(self, client: str, results: int) -> str:
         if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
             client = FOLDED
-        self._clients[client] = self._clients.get(client, 0) + 1
+        self._clients[client] = self._clients.get(client, 0) + results
         return client
 
     def _table(self, name: str) -> _Table:
@@ -174,27 +175,17 @@ class Behaviour:
         counts["count"] += 1
         counts["entities"] += entities
         counts["entities_returned"] += returned
-        if returned >= PAGE_ENTITIES:
-            counts["full"] += 1
+        counts["full"] += returned >= PAGE_ENTITIES
         if not result.estimated:
             counts["exact"] += 1
             counts["exact_entities"] += entities
             counts["exact_returned"] += returned
-            if entities <= 1:
-                counts["single"] += 1
-        if operation.partition_key == WHOLE_TABLE:
-            counts["over_partitions"] += 1
-        if (
-            keys.row_from is None
-            and keys.row_before is None
-            and keys.partition_from is None
-            and keys.partition_before is None
-        ):
-            counts["unbounded"] += 1
-        if operation.filter:
-            counts["filtered"] += 1
-        if operation.top is not None:
-            counts["limited"] += 1
+            counts["single"] += entities <= 1
+        bounds = (keys.row_from, keys.row_before, keys.partition_from, keys.partition_before)
+        counts["over_partitions"] += operation.partition_key == WHOLE_TABLE
+        counts["unbounded"] += bounds == _NO_BOUNDS
+        counts["filtered"] += bool(operation.filter)
+        counts["limited"] += operation.top is not None
         if not operation.select:
             counts["unselected"] += 1
             counts["unselected_entities"] += returned
@@ -320,9 +311,7 @@ class Behaviour:
         """Add what was drained from another one."""
         self._results += other._results
         for client, count in other._clients.items():
-            if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
-                client = FOLDED
-            self._clients[client] = self._clients.get(client, 0) + count
+            self._count_client(client, count)
         for name, table in other._tables.items():
             self._table(name).merge(table)
         for place, counts in other._queries.items():
