@@ -78,6 +78,7 @@ class Kind(enum.StrEnum):
 _READS = frozenset((Kind.POINT_QUERY, Kind.QUERY))
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
+UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
 """Kinds of the operations inside a transaction."""
 

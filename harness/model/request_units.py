@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from harness.model.operation import Kind
+from harness.model.operation import UPSERTS, Kind
 
 RU: Final = 100
 """One request unit, in hundredths."""
@@ -89,7 +89,6 @@ _TIMES_WRITTEN: Final[Mapping[Kind, int]] = MappingProxyType(
         Kind.UPDATE_REPLACE: 2,
     }
 )
-_UPSERTS: Final = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 
 
 def charge(
@@ -129,7 +128,7 @@ def charge(
         read = returned * _by_size(READ_CHARGES, size_bytes // returned) if returned else 0
         return physical * QUERY_PAGE + read + max(0, scanned - returned) * SCANNED_ENTITY
     once = _by_size(WRITE_CHARGES, size_bytes) + properties * INDEX_TERM
-    return once * (2 if replaces and kind in _UPSERTS else _TIMES_WRITTEN[kind])
+    return once * (2 if replaces and kind in UPSERTS else _TIMES_WRITTEN[kind])
 
 
 def hundredths(text: str) -> int | None:

@@ -14,10 +14,8 @@ from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import USER_AGENT
 from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.multipart import message_of
+from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
-
-MAX_PAGE_ENTITIES = 1000
-"""The service returns at most this many entities in one page."""
 
 JSON = "application/json"
 JSON_MINIMAL = "application/json;odata=minimalmetadata"

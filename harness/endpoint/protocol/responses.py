@@ -20,8 +20,8 @@ from harness.endpoint.http.exchange import (
 )
 from harness.endpoint.protocol.edm import ReadEntity, is_etag
 from harness.endpoint.protocol.multipart import part_responses, require_success
-from harness.endpoint.protocol.requests import MAX_PAGE_ENTITIES, Token
-from harness.model.entity import ETAG
+from harness.endpoint.protocol.requests import Token
+from harness.model.entity import ETAG, MAX_PAGE_ENTITIES
 from harness.model.errors import printable
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault

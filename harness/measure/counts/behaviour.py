@@ -22,8 +22,8 @@ from harness.measure.record.behaviour import (
     WritesPart,
 )
 from harness.measure.record.findings import RecordPart, rounded
-from harness.model.entity import MAX_TRANSACTION_OPERATIONS
-from harness.model.operation import FOLDED, WHOLE_TABLE, Kind, Operation
+from harness.model.entity import MAX_PAGE_ENTITIES, MAX_TRANSACTION_OPERATIONS
+from harness.model.operation import FOLDED, UPSERTS, WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable
 
 MOST_TABLES = 20
@@ -31,8 +31,6 @@ MOST_QUERIES = 60
 MOST_CLIENTS = 64
 BATCH = 10
 """Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
-PAGE_ENTITIES = 1000
-"""Most entities in one answer to a query. Source: "Query timeout and pagination"."""
 AT_ONCE_S = 0.1
 """A shorter wait is no back-off."""
 LONGER = 1.2
@@ -48,8 +46,7 @@ _MAY_CHANGE = frozenset((404, 408, 409, 412, 429))
 
 _POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
 _INSERT = Kind.INSERT
-_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
-_PLAIN_WRITES = frozenset((Kind.INSERT, *_UPSERTS))
+_PLAIN_WRITES = frozenset((Kind.INSERT, *UPSERTS))
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -175,7 +172,7 @@ class Behaviour:
         counts["count"] += 1
         counts["entities"] += entities
         counts["entities_returned"] += returned
-        counts["full"] += returned >= PAGE_ENTITIES
+        counts["full"] += returned >= MAX_PAGE_ENTITIES
         if not result.estimated:
             counts["exact"] += 1
             counts["exact_entities"] += entities
@@ -200,7 +197,7 @@ class Behaviour:
         writes["batched"] += operation.entities_asked
         inserted = sum([part.kind is _INSERT for part in parts])
         table.inserted += inserted
-        table.upserted += sum([part.kind in _UPSERTS for part in parts])
+        table.upserted += sum([part.kind in UPSERTS for part in parts])
         if inserted < len(parts) or not parts:
             table.touched += 1
         elif inserted >= BATCH:
@@ -229,7 +226,7 @@ class Behaviour:
                 rows = self._open_rows[group] = {self._open[group]}
             rows.add(row)
         self._open_writes += 1
-        if kind is _INSERT or kind in _UPSERTS:
+        if kind is _INSERT or kind in UPSERTS:
             table.writing += 1
             table.keys.add_row(rank, sent_s, place[2], place[3])
             if kind is _INSERT:

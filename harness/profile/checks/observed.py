@@ -11,11 +11,11 @@ import itertools
 import re
 from collections.abc import Mapping
 
-from harness.measure.counts.behaviour import BATCH, PAGE_ENTITIES
+from harness.measure.counts.behaviour import BATCH
 from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
-from harness.model.entity import BLOB_READ_BYTES
+from harness.model.entity import BLOB_READ_BYTES, MAX_PAGE_ENTITIES
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
@@ -118,7 +118,7 @@ class Sent:
     """
 
     example: Operation
-    page: int = PAGE_ENTITIES
+    page: int = MAX_PAGE_ENTITIES
     count: int = 0
     entities: int = 0
     requests: int = 0
@@ -368,7 +368,7 @@ def _query_seen(sent: Sent) -> QuerySeen:
         filtered=count if example.filter else 0,
         limited=0 if example.top is None else count,
         unselected=0 if example.select else count,
-        full=count if sent.returned > PAGE_ENTITIES * count else 0,
+        full=count if sent.returned > MAX_PAGE_ENTITIES * count else 0,
     )
 
 
@@ -391,7 +391,7 @@ def observe(
         loaded, count = thinned(source.partitions())
     shares = LoadShares(loaded)
     charges = None
-    page = PAGE_ENTITIES
+    page = MAX_PAGE_ENTITIES
     if kind == AZURITE_BLOBS:
         _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
         page = max(1, BLOB_READ_BYTES // line_bytes)

@@ -17,8 +17,8 @@ import collections
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self, TypeVar
 
-from harness.measure.counts.behaviour import PAGE_ENTITIES
 from harness.measure.record.findings import PredictionPart
+from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import Partition
 from harness.model.physical_partitions import PhysicalPartitions
@@ -260,7 +260,7 @@ class ChargedLoad:
             # It ends where it has enough.
             scanned = scanned * returned // found
         physical = len(self._physical) if query.partition_key == WHOLE_TABLE else 1
-        further = max(0, -(-returned // PAGE_ENTITIES) - 1)
+        further = max(0, -(-returned // MAX_PAGE_ENTITIES) - 1)
         return further * physical * QUERY_PAGE + charge(
             query.kind,
             returned * self._returned_bytes(query),

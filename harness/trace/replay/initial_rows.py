@@ -22,10 +22,11 @@ import dataclasses
 import functools
 from collections.abc import Callable, Container, Iterator, Sequence
 
-from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
-from harness.trace.replay.operations import PAGE_ENTITIES, key_range
+from harness.trace.replay.operations import key_range
 
 _MOST_SWEEPS = 60
 """Constraints that contradict each other would be relaxed for ever."""
@@ -33,7 +34,6 @@ _ABSENT, _PRESENT, _FREE = 0, 1, 2
 """Whether a row was there at first; free is not known."""
 _INSERT, _DELETE, _POINT_QUERY = Kind.INSERT, Kind.DELETE, Kind.POINT_QUERY
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
-_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 _CONFLICT, _NOT_FOUND = Outcome.CONFLICT, Outcome.NOT_FOUND
 _PRECONDITION = Outcome.PRECONDITION
 
@@ -267,7 +267,7 @@ class InitialRows:
     def _single(self, table: _Table, key: str, kind: Kind, row: str, outcome: Outcome) -> None:
         partition = table.partition(key)
         first, there = partition.first.get(row), row in partition.now
-        if kind in _UPSERTS:
+        if kind in UPSERTS:
             if first is None:
                 partition.set(row, _FREE, there=True)
                 partition.upserted.append(row)
@@ -307,7 +307,7 @@ class InitialRows:
         if outcome is _CONFLICT:
             refused = [name for kind, name in parts if kind is _INSERT]
         else:
-            refused = [name for kind, name in parts if kind is not _INSERT and kind not in _UPSERTS]
+            refused = [name for kind, name in parts if kind is not _INSERT and kind not in UPSERTS]
         if any((name in partition.now) is there for name in refused if name in partition.first):
             return
         if not self._learning:
@@ -324,7 +324,7 @@ class InitialRows:
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
         top = query.top
         if top is None and self._by_page:
-            top = PAGE_ENTITIES
+            top = MAX_PAGE_ENTITIES
         cut = top is not None and row.returned >= top
         if query.compared:
             found, exact = max(row.entities, row.returned), not (cut or row.shape.estimated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model.entity import EdmValue
+from harness.model.entity import MAX_PAGE_ENTITIES, EdmValue
 from harness.model.operation import (
     ALL_KEYS,
     WHOLE_TABLE,
@@ -34,8 +34,6 @@ about any share of them."""
 _TEXT_CHARACTERS = 30_000
 _LEAST_TEXT = 40
 """Bytes of a text property as sent, beside its text."""
-PAGE_ENTITIES = 1000
-"""The service returns at most so many entities in one page."""
 UNKNOWN_KEYS = "the trace does not hold their keys"
 REFUSED = "the service refused them as invalid"
 NO_ORDER = "they read ranges of keys, and the aliases in the trace do not keep the order of keys"
@@ -154,7 +152,7 @@ def continuation_filter(query: TracedQuery) -> str:
 
 def page_limit(query: TracedQuery, head: TraceHead) -> int | None:
     """The most entities that a recorded query could return; None for one with all its pages."""
-    return PAGE_ENTITIES if query.top is None and by_page(head) else query.top
+    return MAX_PAGE_ENTITIES if query.top is None and by_page(head) else query.top
 
 
 def count_is_assumed(row: TracedOperation, head: TraceHead) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
-from harness.model.operation import Kind
+from harness.model.operation import UPSERTS, Kind
 from harness.trace.operations import Batch, TracedParts, TracedQuery
 
 _ROWS = 1 << 24
@@ -20,7 +20,6 @@ _ROWS = 1 << 24
 _KEPT = 50_000
 """Keys whose digest is remembered, and rows that are missing."""
 _DELETE, _INSERT, _QUERY, _TRANSACTION = Kind.DELETE, Kind.INSERT, Kind.QUERY, Kind.TRANSACTION
-_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 
 OTHER = 2
 """In place of a number of rows: the operation is not about a single row."""
@@ -142,7 +141,7 @@ class Effects:
                 else 0
                 if not shape.outcome.succeeded
                 else 1
-                if (kind := shape.kind) is _INSERT or (kind in _UPSERTS and not known)
+                if (kind := shape.kind) is _INSERT or (kind in UPSERTS and not known)
                 else -(kind is _DELETE)
                 for shape, row, known in zip(batch.shapes, batch.row_keys, self._known, strict=True)
             ]
@@ -163,7 +162,7 @@ class Effects:
             if kind is _INSERT:
                 return Changes((row,), (row,), (), amount)
             without = self._without_row(kind, amount) if known else amount
-            if kind in _UPSERTS:
+            if kind in UPSERTS:
                 return Changes((row,), () if known else (row,), (), without)
             return Changes((), (), (row,) if kind is _DELETE else (), without)
         if kind is _QUERY:
@@ -178,7 +177,7 @@ class Effects:
         for part, name, there in zip(detail.kinds, detail.row_keys, known, strict=True):
             if name is None:
                 continue
-            if part is _INSERT or part in _UPSERTS:
+            if part is _INSERT or part in UPSERTS:
                 written.append(name)
                 if part is _INSERT or not there:
                     added.append(name)

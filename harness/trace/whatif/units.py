@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.gateway.demand import Place
 from harness.gateway.limits import Cosmos, GatewayLimits
 from harness.model.entity import key_problem
-from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.trace.members import TraceHead
@@ -35,7 +35,6 @@ _KEPT = 50_000
 """Charges that are remembered."""
 _QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
 _INSERT, _DELETE = Kind.INSERT, Kind.DELETE
-_UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
 _NEED_A_ROW = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, _DELETE))
 
 
@@ -174,7 +173,7 @@ class RequestUnits(LoadUnit):
 
     def without_row(self, kind: Kind, amount: int) -> int:
         # An upsert that replaces an entity costs twice as much as one that does not.
-        return amount // 2 if kind in _UPSERTS else MISSING
+        return amount // 2 if kind in UPSERTS else MISSING
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         most = self._cosmos.row_key_bytes if row else self._cosmos.partition_key_bytes
