@@ -104,7 +104,6 @@ class RunCourse:
     """The progress of a run. Times are UTC seconds.
 
     Attributes:
-        started_s: When the run was prepared.
         window: Begin and end of the measured window, the end as planned until the run has ended.
             None while no window is open.
         verdict: Labels of ``aztables_verdict_info``; None before the run is judged.

@@ -33,7 +33,6 @@ class MetricsServer:
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Stop listening; the port is free again."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -37,12 +37,10 @@ def are_dates(keys: Iterable[str]) -> bool:
 
 
 def are_guids(keys: Iterable[str]) -> bool:
-    """Whether keys are GUIDs."""
     return mostly(map(_GUID.fullmatch, keys))
 
 
 def needs_escaping(key: str) -> bool:
-    """Whether ``key`` has to be escaped in an address."""
     return not _PLAIN.issuperset(key)
 
 
@@ -81,7 +79,6 @@ def growth_of(created: Sequence[str], known: Collection[str] = ()) -> int:
 
     Args:
         created: PartitionKeys of new rows, in order of time.
-        known: PartitionKeys that existed before.
     """
     if len(created) < FEWEST_CREATED:
         return 0

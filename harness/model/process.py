@@ -142,7 +142,6 @@ class ChildProcess:
         return self.exit_code is None
 
     def wait(self) -> None:
-        """Wait until the child ends by itself."""
         self._popen.wait()
 
     def stop(self) -> None:

@@ -114,7 +114,6 @@ def charge(
         properties: Properties of a written entity, without the keys.
         replaces: Whether an upsert finds an entity.
         scanned: Entities that a query scans, those that it returns included.
-        returned: Entities that a query returns.
         physical: Physical partitions that a query asks.
 
     Raises:

@@ -15,11 +15,7 @@ _MERGED_AFTER = 10_000
 
 
 class TraceCounts:
-    """The counts of a trace; memory grows with its seconds, not with its operations.
-
-    Args:
-        tell: Is told how many operations are counted.
-    """
+    """The counts of a trace; memory grows with its seconds, not with its operations."""
 
     def __init__(self, trace: Trace, name: str, tell: Tell = lambda done, total: None) -> None:
         self._trace, self._name, self._tell = trace, name, tell

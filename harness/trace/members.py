@@ -198,7 +198,6 @@ class TraceHead:
         return dataclasses.replace(self, keys=least)
 
     def encode(self) -> bytes:
-        """The head as a member of the file."""
         fields = {**dataclasses.asdict(self), "harness": self.harness or __version__}
         return pack(HEAD, {"format": "harness trace", "version": VERSION, **fields})
 

@@ -97,7 +97,6 @@ class TracedQuery(NamedTuple):
 
     @property
     def bounds(self) -> tuple[str | None, ...]:
-        """All bounds of its key range."""
         return (self.partition_from, self.partition_before, self.row_from, self.row_before)
 
 
@@ -139,7 +138,6 @@ class TracedOperation(NamedTuple):
 
     @property
     def partition(self) -> str:
-        """Name of the partition in counts, as in `Operation.partition`."""
         key = UNKNOWN if self.partition_key is None else self.partition_key
         table = self.shape.table
         return f"{table}/{key}" if table else key
@@ -239,11 +237,9 @@ class Batch:
         return len(self.at_ms)
 
     def rows(self) -> Iterator[TracedOperation]:
-        """The operations one by one."""
         return map(TracedOperation._make, zip(*self.columns(), strict=True))
 
     def columns(self) -> tuple[list[Any], ...]:
-        """All columns."""
         return tuple(getattr(self, name) for name in self.__slots__)
 
 

@@ -60,7 +60,6 @@ class Damage:
     headless: bool = False
 
     def sentences(self) -> list[str]:
-        """What a user has to know."""
         said = []
         if self.bytes:
             said.append(f"{self.bytes:,} bytes of the file are damaged and were left out.")

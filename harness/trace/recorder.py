@@ -210,7 +210,6 @@ class TraceWriter:
         return f"Trace: {self.path} ({operations}; harness trace {shlex.quote(str(self.path))})"
 
     def append(self, blocks: Iterable[bytes]) -> None:
-        """Append blocks of a `harness.trace.recorder.Recorder`."""
         for block in blocks:
             if self.problem:
                 return
@@ -231,7 +230,6 @@ class TraceWriter:
         """End the file.
 
         Args:
-            lost: Operations that are known to be missing in it.
             notes: Sentences about what else is missing.
         """
         if self._file.closed:

@@ -140,7 +140,6 @@ def convert(
 
     Args:
         path: A trace, a log, or a folder with logs.
-        alias: Makes the alias of a key; None keeps keys.
         keys: What the head says of the aliases.
 
     Raises:

@@ -107,7 +107,6 @@ class Row:
     """What a worker knows of one row.
 
     Attributes:
-        place: The hash of its key.
         writes: Those that still may be seen, in the order of sending.
         covered: Number of acknowledged writes that later ones covered.
         covered_s: When the last of them had ended.

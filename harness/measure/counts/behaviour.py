@@ -260,7 +260,6 @@ class Behaviour:
         self._open_writes = 0
 
     def _add_waits(self, attempts: Sequence[Attempt]) -> None:
-        """Count the waits between the attempts of one operation."""
         before: float | None = None
         for earlier, later in itertools.pairwise(attempts):
             if earlier.status >= 300:

@@ -35,7 +35,6 @@ class Weights:
         self._accessed.update(key, entities)
 
     def access_all(self, entities: Mapping[str, int]) -> None:
-        """Add the entities of many keys."""
         update = self._accessed.update
         for key, count in entities.items():
             update(key, count)

@@ -54,7 +54,6 @@ class KeySample:
                 self._cut_rows()
 
     def merge(self, other: KeySample) -> None:
-        """Add all keys of ``other``."""
         self.ranks.update(other.ranks)
         self._rows += other._rows
         self._cut()
@@ -114,7 +113,6 @@ class BusiestRows:
 
     @property
     def most(self) -> int:
-        """Uses of the busiest row."""
         return max(self._counts.values(), default=0)
 
     def _cut(self) -> None:

@@ -76,7 +76,6 @@ class CountedAccount(AccountLoadPart):
     attempts: dict[AttemptKey, int]
 
     def throttled(self, scope: Scope | None = None) -> int:
-        """Throttled attempts."""
         return throttled_of(self.attempts, scope)
 
 
@@ -92,7 +91,6 @@ class CountedPartition(PartitionPart):
 
     @property
     def throttled(self) -> int:
-        """Throttled attempts."""
         return throttled_of(self.attempts)
 
 

@@ -221,7 +221,6 @@ class Tally:
 
     @property
     def charged(self) -> bool:
-        """Whether the service charged request units."""
         return self.series["charges"].sum > 0
 
     def account(self, name: str) -> AccountTally:

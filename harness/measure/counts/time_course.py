@@ -93,7 +93,6 @@ class PerSecond:
 
     @property
     def sum(self) -> int:
-        """The sum of all seconds."""
         return sum(self._counts)
 
     def total(self, start: int, end: int) -> int:
@@ -235,7 +234,6 @@ class LatencyCourse:
         )
 
     def _of(self, second: int) -> list[int]:
-        """The counts of the column of ``second``."""
         for _ in range(self._columns.cover(second)):
             self._join()
         return self._counts.setdefault(self._columns.at(second), [0] * _ROWS)

@@ -69,7 +69,6 @@ class CapacityPart(RecordPart):
     Attributes:
         operations_per_cpu_s: Operations that a worker completes in a second of CPU time, and so at
             most in a second on a core of its own.
-        entities_per_cpu_s: The entity count of these.
     """
 
     session: str
@@ -91,12 +90,10 @@ class CapacityPart(RecordPart):
 
     @property
     def workers(self) -> int:
-        """Worker processes on all machines."""
         return sum(machine.workers for machine in self.machines)
 
     @property
     def cores(self) -> int:
-        """Cores of all machines."""
         return sum(machine.cores for machine in self.machines)
 
     def processes_for(self, entities_per_s: float) -> int | None:

@@ -83,7 +83,6 @@ def refusals_of(
     """The requests that a gateway refused by a limit, by its rule.
 
     Args:
-        rows: The counts on the page of a gateway.
         tables: Names of the tables that count; None is all.
     """
     refused: Counter[str] = Counter()

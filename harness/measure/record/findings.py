@@ -118,7 +118,6 @@ class StallPart(RecordPart):
     """Consecutive seconds with throttling in which the rate fell to a small part of what it was.
 
     Attributes:
-        rate_per_s: Mean entities/s in it.
         waited: The most operations that were throttled and went on, in one second of it.
         keys: The partitions of these operations, the most operations first, with their number.
     """
@@ -246,7 +245,6 @@ class PredictionPart(RecordPart):
             query over several partitions.
         ranges: First and last loaded partition of each range.
         hottest_range: Number of the range with the largest share; None if there is none.
-        over_partitions_share: Share of queries over several partitions.
     """
 
     hottest: str

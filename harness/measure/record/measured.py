@@ -300,7 +300,6 @@ class PartitionPart(RecordPart):
         since: When the key was first counted separately, UTC; None is from the start.
         estimate: For a key that is not exact, bounds of its entities in the whole run.
         operations: Those that ended, in the whole run; 0 in records of earlier versions.
-        entities_by_kind: By name of the operation.
         attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
     """
 

@@ -104,7 +104,6 @@ class SchemePart(RecordPart):
     """The traffic under one key scheme.
 
     Attributes:
-        sample: Recorded keys and what becomes of them.
         total: All entities or request units.
         partitions_estimated: It is an estimate, within about 2 %.
         partition_peaks: Highest rates of any one partition, the shortest window first.
@@ -159,7 +158,6 @@ class WhatIfRecord(RecordPart):
         physical: None for limits of Azure Storage.
         retry: The back-off, in words.
         factors: Multiples of the traffic were tried, to find the first limit.
-        damage: What of the trace cannot be read.
     """
 
     schema_version: int = 2

@@ -87,8 +87,6 @@ class Evidence:
             closed loop without a cap.
         cut_short_by: What ended the run before its own end; else empty.
         scheduled: True if operations were due at times that no answer changes.
-        waiting: Operations that were due at the end and neither sent nor dropped.
-        light_latency_s: Mean service latency of the same operations under light load.
         searched: True if a search changed the rate: figures cover all of its steps.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         enforced: The limits of the stand-in that answered, and what they refused.
@@ -115,7 +113,6 @@ class Evidence:
 
     @property
     def unit(self) -> CountedUnit:
-        """What the rates of the service count."""
         return self.kind.unit
 
     @property
@@ -298,7 +295,6 @@ class Evidence:
 
     @property
     def client_limit(self) -> ClientLimit | None:
-        """What kept the client from sending more; None if nothing did."""
         if self.watched is not None:
             return _limit_of_application(self.generator, self.watched)
         limit = limit_of(self.generator, self.kind, held=self.reached)
@@ -324,13 +320,11 @@ class Evidence:
 
     @property
     def busiest(self) -> CountedPartition | None:
-        """The partition with the highest rate; None without one."""
         parts = self.snapshot.single_partitions
         return max(parts, key=lambda part: self.rate(part.entities_per_s), default=None)
 
     @property
     def costliest(self) -> CountedPartition | None:
-        """The partition with the highest RU/s; None without one."""
         parts = self.snapshot.single_partitions
         return max(parts, key=lambda part: self.rate(part.request_units_per_s), default=None)
 

@@ -134,7 +134,6 @@ class Failures:
 
 
 def failures_of(snapshot: Snapshot) -> Failures:
-    """The failures of the whole run."""
     failed: dict[AttemptKey, int] = {}
     refused = 0
     for (status, code, _), count in snapshot.attempts.items():

@@ -389,7 +389,6 @@ def _ms(value: float) -> str:
 
 
 def _application(evidence: Evidence) -> Iterator[str]:
-    """Observations that only a watched application has."""
     watched = evidence.watched
     if watched is None:
         return

@@ -133,7 +133,6 @@ class _Partition:
 
     Attributes:
         first: Whether each was there at first.
-        now: Those that are there now.
         added: Those that are there now and were not; ``removed`` the opposite. Both in order.
         initial: The rows that were there at first, in order, as soon as they are known.
         upserted: Upserts of unknown rows, in order.
@@ -223,7 +222,6 @@ class InitialRows:
         self.contradictory = 0
 
     def partitions(self, table: str) -> Iterator[str]:
-        """The PartitionKeys of a table."""
         known = self._tables.get(table)
         return iter(() if known is None else known.partitions)
 

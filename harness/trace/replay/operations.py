@@ -197,7 +197,6 @@ class OperationMaker:
         self._head = head
 
     def table(self, recorded: str) -> str:
-        """The ending of the name of a recorded table."""
         return self._tables[recorded.lower()]
 
     def of(self, row: TracedOperation) -> Operation:
@@ -225,7 +224,6 @@ class OperationMaker:
         return self._write(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
 
     def loaded(self, table: str, partition_key: str, row_key: str, size: int) -> Operation:
-        """The insert of a row that is loaded beforehand."""
         return self._write(_INSERT, table, partition_key, row_key, size)
 
     def _write(

@@ -362,7 +362,6 @@ class Preparation:
                 yield f"{ending}/{key}" if ending else key
 
     def loading(self, make: OperationMaker) -> Iterator[Operation]:
-        """The operations that load the rows."""
         for table, key, rows in self._batches():
             ending, size = self._endings[table], self._loaded_bytes(table)
             parts = tuple(make.loaded(ending, key, row, size) for row in rows)

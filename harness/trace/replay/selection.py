@@ -28,7 +28,6 @@ class RekeyedOperations:
         self._rekeying = Rekeying(scheme)
 
     def keys(self, table: str, partition_key: str, row_key: str) -> tuple[str, str]:
-        """The new keys of an entity."""
         new = None
         if self.scheme.applies_to(table):
             new = self.scheme.keys(partition_key, row_key)

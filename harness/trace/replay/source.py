@@ -43,7 +43,6 @@ class ReplaySource:
     """The operations of one trace, for one process.
 
     Args:
-        scheme: Makes other keys; None for the recorded ones.
         by_operation: Whether a rate counts operations instead of entities.
         preparation: The rows to load; needed by the process that loads them.
 
@@ -116,7 +115,6 @@ class ReplaySource:
             units += 1 if self._by_operation else units_of(row)
 
     def operation(self, row: TracedOperation) -> Operation:
-        """The operation for a recorded one."""
         return self._make.of(row)
 
     def claim(self, row: TracedOperation) -> Claim:

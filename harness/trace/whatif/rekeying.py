@@ -124,13 +124,8 @@ class _Names(dict[str, str]):
 class Rekeying:
     """Applies one scheme to the operations of a trace.
 
-    Args:
-        unit: What is counted of the operations.
-        rows: Whether it matters which rows are there.
-
     Attributes:
         samples: A few recorded keys: PartitionKey and RowKey.
-        refused: An example of a key that the service refuses, and why; empty without one.
         places: Table and PartitionKey of the names in `loads`.
         cross_partition: The names that stand for several partitions.
     """
@@ -399,7 +394,6 @@ class Rekeying:
         instants += itertools.repeat(at_ms, len(treated.names))
 
     def treated(self, table: str, partition_key: str | None, detail: Detail) -> TreatedQuery:
-        """What becomes of a query under the scheme."""
         scheme = self.scheme
         whole = self.name(table, WHOLE_TABLE)
         if partition_key is None:
@@ -434,7 +428,6 @@ class Rekeying:
         )
 
     def name(self, table: str, partition_key: str) -> str:
-        """The name of a partition in counts."""
         name = f"{table}/{partition_key}" if table else partition_key
         places = self.places
         if len(places) >= _KEPT:

@@ -87,7 +87,6 @@ class Changes(NamedTuple):
     Attributes:
         written: The rows that are there after it.
         added: Those of them that were not there before.
-        removed: The rows that are gone.
         without: What an operation on a single row takes where that is missing.
     """
 
@@ -186,7 +185,6 @@ class Effects:
         return Changes(tuple(written), tuple(added), tuple(removed))
 
     def keys(self, at: int) -> tuple[str, str]:
-        """The recorded PartitionKey and RowKey of an operation."""
         return self._batch.partition_keys[at] or "", self._batch.row_keys[at] or ""
 
 
@@ -207,14 +205,12 @@ class MissingRows:
         self._number = 0
 
     def refused(self, place: Place, key: str, changes: Changes) -> None:
-        """A write was refused."""
         for row in changes.added:
             self.shift(place, key, row, 1)
         for row in changes.removed:
             self.shift(place, key, row, -1)
 
     def passed(self, place: Place, key: str, changes: Changes) -> None:
-        """A write passed."""
         for row in (*changes.written, *changes.removed):
             if self.of(place, key, row):
                 self._forget(place, key, row)

@@ -114,7 +114,6 @@ class Scheme:
     """How new keys are made of recorded ones.
 
     Attributes:
-        question: What the scheme tries, in the words of its author.
         table: The only table whose keys are replaced, in lower case; empty for all.
         identity: The keys stay as they were recorded.
     """
@@ -172,7 +171,6 @@ class Scheme:
 
 
 def _part_of(fields: Sequence[Field]) -> Callable[[Mapping[str, str]], str | tuple[str, ...]]:
-    """Makes the values of fields."""
     if len(fields) == 1 and len(fields[0].names) == 1:
         [name], take = fields[0].names, fields[0].take
         return lambda values: take(values[name])
@@ -212,7 +210,6 @@ class _File(_Settings):
 
 
 def as_recorded() -> Scheme:
-    """The scheme that leaves every key as it is."""
     keys = _Keys()
     known = _sources({})
     return Scheme(

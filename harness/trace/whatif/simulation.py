@@ -170,7 +170,6 @@ class Simulation:
         storage.decided(table, key, taken, moments, second + 0.5)
 
     def _simulate(self, requests: Sequence[Request], second: int) -> None:
-        """Simulate requests of a second."""
         storage, cosmos = self._model.storage, self._model.cosmos
         passage = None if storage is None else storage.passage(second, second + 1)
         missing, throttled = self._missing.places, self.throttled

@@ -60,7 +60,6 @@ class Places(dict[str, Place]):
 
 
 def name_of(place: Place) -> str:
-    """The name of a place in counts."""
     table, key = place
     return Partition(table, WHOLE_TABLE if key is None else key).name
 
@@ -83,7 +82,6 @@ class Loads(NamedTuple):
     effects: Effects | None
 
     def between(self, start: int, end: int) -> Loads:
-        """Those of some rows."""
         return Loads(
             self.instants[start:end],
             self.names[start:end],
@@ -219,7 +217,6 @@ class RequestUnits(LoadUnit):
         return self._of(kind, sent_bytes(sent, attempts, self._head), bool(known))
 
     def _of(self, kind: Kind, size: int, replaces: bool = False) -> int:
-        """The charge for one entity."""
         if kind is _DELETE:
             size = UNKNOWN_BYTES
         key = kind, size, replaces

@@ -59,7 +59,6 @@ def what_if(
     """The recorded keys and ``schemes`` side by side.
 
     Args:
-        rate: Multiple of the recorded traffic.
         factors: Also find the multiple at which each scheme meets its first limit.
 
     Raises:
