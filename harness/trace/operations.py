@@ -23,7 +23,7 @@ from harness.model.operation import (
     new_key_range,
     new_operation,
 )
-from harness.model.outcome import Attempt, Outcome, Result, Scope, new_attempt
+from harness.model.outcome import Outcome, Result, Scope, new_attempt
 from harness.trace.members import RUN, TraceHead
 
 UNKNOWN = "(unknown)"
@@ -194,7 +194,13 @@ class TracedOperation(NamedTuple):
             sent_s=sent_s,
             done_s=done_s,
             attempts=tuple(
-                _attempt(answer, sent_s + place * step_s, step_s)
+                new_attempt(
+                    status=answer.status,
+                    sent_s=sent_s + place * step_s,
+                    latency_s=step_s,
+                    error_code=answer.error_code,
+                    scope=Scope(answer.scope),
+                )
                 for place, answer in enumerate(answers)
             ),
             entities=self.entities,
@@ -203,16 +209,6 @@ class TracedOperation(NamedTuple):
             bytes_sent=self.bytes_sent,
             bytes_received=self.bytes_received,
         )
-
-
-def _attempt(answer: Answer, sent_s: float, latency_s: float) -> Attempt:
-    return new_attempt(
-        status=answer.status,
-        sent_s=sent_s,
-        latency_s=latency_s,
-        error_code=answer.error_code,
-        scope=Scope(answer.scope),
-    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -40,8 +40,9 @@ NO_ORDER = "they read ranges of keys, and the aliases in the trace do not keep t
 _LOST_ORDER = ("nothing", "prefixes")
 _STALE_ETAG = "W/\"datetime'2000-01-01T00%3A00%3A00.0000000Z'\""
 """Of no stored version: the answer is 412, as in the recording."""
-_QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
-_INSERT, _DELETE = Kind.INSERT, Kind.DELETE
+_QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+_INSERT = Kind.INSERT
+_WITHOUT_CONTENT = frozenset((Kind.POINT_QUERY, Kind.DELETE))
 _CONDITIONAL = frozenset({Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE})
 
 
@@ -209,24 +210,16 @@ class OperationMaker:
         if kind is _TRANSACTION:
             return self._transaction(row, table)
         assert row.row_key is not None
-        if kind is _POINT_QUERY:
-            return new_operation(
-                kind=kind,
-                partition_key=row.partition_key,
-                row_key=row.row_key,
-                table=table,
-                name=shape.label,
-            )
         etag = None
         if shape.outcome is Outcome.PRECONDITION and kind in _CONDITIONAL:
             etag = _STALE_ETAG
         size = written_bytes(row, self._head)
-        return self._write(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
+        return self._single(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
 
     def loaded(self, table: str, partition_key: str, row_key: str, size: int) -> Operation:
-        return self._write(_INSERT, table, partition_key, row_key, size)
+        return self._single(_INSERT, table, partition_key, row_key, size)
 
-    def _write(
+    def _single(
         self,
         kind: Kind,
         table: str,
@@ -237,7 +230,7 @@ class OperationMaker:
         name: str = "",
     ) -> Operation:
         properties = None
-        if kind is not _DELETE:
+        if kind not in _WITHOUT_CONTENT:
             compared = self._compared.get(table, ())
             properties = self._data.properties(partition_key, row_key, compared, size)
         return new_operation(
@@ -268,7 +261,7 @@ class OperationMaker:
             etag = None
             if stale and kind in _CONDITIONAL:
                 etag, stale = _STALE_ETAG, False
-            yield self._write(kind, table, row.partition_key or "", row_key or "", size, etag)
+            yield self._single(kind, table, row.partition_key or "", row_key or "", size, etag)
 
     def _query(self, row: TracedOperation, table: str) -> Operation:
         shape, query = row.shape, row.detail

@@ -210,13 +210,7 @@ class _File(_Settings):
 
 
 def as_recorded() -> Scheme:
-    keys = _Keys()
-    known = _sources({})
-    return Scheme(
-        name="as recorded",
-        partition_key=_template(keys.partition_key, known),
-        row_key=_template(keys.row_key, known),
-    )
+    return parse_scheme("as recorded", {"keys": {}}, "")
 
 
 def read_scheme(path: Path) -> Scheme:
