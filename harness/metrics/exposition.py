@@ -22,12 +22,7 @@ from prometheus_client.registry import Collector
 
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
-from harness.measure.record.measured import (
-    AccountLoadPart,
-    HeatPart,
-    OperationPart,
-    PartitionPart,
-)
+from harness.measure.record.measured import AccountLoadPart, HeatPart, OperationPart, PartitionPart
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.model.partition import Partition

@@ -199,11 +199,7 @@ def _member(file: IO[bytes], offset: int, prefix: Prefix) -> bytes:
 
 
 def has_member(path: Path) -> bool:
-    """Whether any part of a trace is in a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Whether any part of a trace is in a file."""
     with path.open("rb") as file:
         size = path.stat().st_size
         return _search(file, 0, size) < size

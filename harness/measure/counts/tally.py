@@ -11,13 +11,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from harness.measure.counts.latency import Latencies
 from harness.measure.counts.time_course import PerSecond, Slots
 from harness.model.operation import FOLDED, Kind, Operation
-from harness.model.outcome import (
-    THROTTLING_STATUSES,
-    Attempt,
-    AttemptKey,
-    Outcome,
-    Result,
-)
+from harness.model.outcome import THROTTLING_STATUSES, Attempt, AttemptKey, Outcome, Result
 
 MOST_LABELS = 60
 """Names of operations that are counted separately; a partition counts the others as `FOLDED`."""

@@ -226,11 +226,8 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
 
 
 def _rate(evidence: Evidence) -> str:
-    achieved, wanted, snapshot = (
-        evidence.achieved_per_s,
-        evidence.wanted_per_s,
-        evidence.snapshot,
-    )
+    achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
+    snapshot = evidence.snapshot
     rate = f"the mean rate was {least_words(evidence)}{number(achieved)} {evidence.unit.rate}"
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"

@@ -38,17 +38,13 @@ class Unit(enum.StrEnum):
     @property
     def suffixes(self) -> dict[str, Decimal]:
         """The suffixes that a number may have, each with its factor."""
-        return _SUFFIXES[self]
+        return _SUFFIXES.get(self, {"": _ONE})
 
 
 _ONE = Decimal(1)
 _SUFFIXES: dict[Unit, dict[str, Decimal]] = {
     Unit.SHARE: {"": _ONE, "%": Decimal("0.01")},
-    Unit.RATE: {"": _ONE},
-    Unit.REQUEST_UNITS: {"": _ONE},
-    Unit.REQUEST_UNITS_RATE: {"": _ONE},
     Unit.LATENCY: {"": _ONE, "ms": _ONE, "s": Decimal(1000)},
-    Unit.COUNT: {"": _ONE},
 }
 
 

@@ -229,10 +229,7 @@ def _where(evidence: Evidence, by: str) -> str:
             rate = f" ({number(account.entities_per_s.mean)} {unit.rate})"
         return f"{_part(count, snapshot.throttled)} for {where}{rate}"
     of = f" of account {most.account}" if most.account else ""
-    rate, limit = (
-        f"{number(most.entities_per_s.mean)} {unit.rate}",
-        evidence.partition_limit,
-    )
+    rate, limit = f"{number(most.entities_per_s.mean)} {unit.rate}", evidence.partition_limit
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:

@@ -94,11 +94,7 @@ def without_port(address: str) -> str:
 
 
 def first_lines(path: Path, most_bytes: int) -> list[bytes]:
-    """The lines at the beginning of a file that are not blank; the last one may be cut.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The lines at the beginning of a file that are not blank; the last one may be cut."""
     start = b""
     with path.open("rb") as raw, contextlib.suppress(*DAMAGED):
         start = unpacked(raw).read(most_bytes)

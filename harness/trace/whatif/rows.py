@@ -243,11 +243,7 @@ class MissingRows:
         elif not known and self._number < _KEPT:
             self._number += 1
             self.places[place] = self.places.get(place, 0) + 1
-            home = place, key
-            if home in self._rows:
-                self._rows[home][row] = by
-            else:
-                self._rows[home] = {row: by}
+            self._rows.setdefault((place, key), {})[row] = by
 
     def _forget(self, place: Place, key: str, row: str) -> None:
         rows = self._rows[place, key]

@@ -267,10 +267,8 @@ class Simulation:
         due_in = int(due_s)
         if due_in <= second:
             heapq.heappush(soon, retry)
-        elif due_in in self._later:
-            self._later[due_in].append(retry)
         else:
-            self._later[due_in] = [retry]
+            self._later.setdefault(due_in, []).append(retry)
 
     def _lose(self, place: Place, entities: int) -> None:
         self.lost_entities += entities
