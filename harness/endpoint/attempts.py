@@ -11,7 +11,6 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError
 
 from harness.endpoint.http.exchange import (
-    UNREADABLE,
     Clock,
     Exchange,
     PartRefused,
@@ -166,7 +165,7 @@ def _attempt_of(exchange: Exchange, error: Exception | None) -> Attempt:
         code, message = read_error(part.headers, part.body)
         wait_s = max(wait_s, retry_after_s(part.headers))
     else:
-        fault = _fault_of(error, answered=status > 0)
+        fault = _fault_of(error)
         status, code, message = 0, fault.value, shorten(f"{type(error).__name__}: {error}")
     return new_attempt(
         status=status,
@@ -189,18 +188,16 @@ def _refused_part(error: Exception, exchange: Exchange) -> PartRefused | None:
     if not isinstance(error, TableTransactionError):
         return None
     # For a part that was too large, the SDK tells neither which part nor that it was one.
-    with contextlib.suppress(*UNREADABLE):
+    with contextlib.suppress(ResponseFault):
         return refused_part(exchange.headers.get("content-type", ""), exchange.body)
     return None
 
 
-def _fault_of(error: Exception, *, answered: bool) -> Fault:
+def _fault_of(error: Exception) -> Fault:
     if isinstance(error, (RequestFault, ResponseFault)):
         return error.fault
-    # Either a whole response cannot be read, or it is a success of something else: then the
-    # response does not come from a table service.
-    unreadable = answered and isinstance(error, UNREADABLE)
-    return Fault.BAD_ANSWER if unreadable or isinstance(error, HttpResponseError) else Fault.CLIENT
+    # The SDK refuses a success: the response does not come from a table service.
+    return Fault.BAD_ANSWER if isinstance(error, HttpResponseError) else Fault.CLIENT
 
 
 class TokenLoop:

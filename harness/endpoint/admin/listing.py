@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.http.exchange import UNREADABLE
+from harness.endpoint.http.exchange import LIBRARY_ERRORS
 from harness.endpoint.http.pool import trust_context
 from harness.endpoint.protocol.requests import JSON_PLAIN, VERSION
 from harness.endpoint.protocol.responses import read_error
@@ -49,6 +49,14 @@ class ListingResponse(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    @property
+    def date_s(self) -> float | None:
+        """The service's time in the response, UTC seconds; None where it is missing or invalid."""
+        try:
+            return parsedate_to_datetime(self.headers.get("date", "")).timestamp()
+        except (ValueError, TypeError, LookupError, ArithmeticError):
+            return None
 
 
 class Listing:
@@ -84,11 +92,15 @@ class Listing:
             headers["Authorization"] = signature
         query = "&".join(filter(None, ("$top=1", credential.query)))
         connection.request("GET", f"{self._path}?{query}", headers=headers)
-        response = connection.getresponse()
+        try:
+            response = connection.getresponse()
+            body = response.read(_MAX_BODY_BYTES)
+        except LIBRARY_ERRORS as error:
+            raise http.client.HTTPException(f"{type(error).__name__}: {error}") from error
         return ListingResponse(
             status=response.status,
             headers={name.lower(): text for name, text in response.getheaders()},
-            body=response.read(_MAX_BODY_BYTES),
+            body=body,
         )
 
 
@@ -162,7 +174,7 @@ def round_trips(endpoint: Endpoint, budget: Budget) -> RoundTrips:
         bounded(lambda: _send(endpoint, context, budget, progress), _WITHIN_S)
     except TimeoutError:
         pass
-    except (OSError, *UNREADABLE) as error:
+    except (OSError, http.client.HTTPException) as error:
         # Requests were accepted before, when the credential was checked.
         raise SetupError(
             f"request {len(progress) + 1} of {REQUESTS} got no response ({type(error).__name__})"
@@ -198,15 +210,12 @@ def _send(
         connection.close()
 
 
-def _clock(
-    done: list[_Sent],
-) -> tuple[float, float] | None:
+def _clock(done: list[_Sent]) -> tuple[float, float] | None:
     """Bounds of the difference of clocks, from the whole seconds of all ``Date`` headers."""
     least, most = float("-inf"), float("inf")
     for sent_s, latency_s, response in done:
-        try:
-            second = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
-        except UNREADABLE:
+        second = response.date_s
+        if second is None:
             return None
         # The response was dated between sending and receiving, within a second after the date.
         least, most = max(least, second - sent_s - latency_s), min(most, second + 1 - sent_s)

@@ -40,7 +40,7 @@ from harness.endpoint.admin.probe import Refusal, explain
 from harness.endpoint.attempts import LEADS_BACK, TokenLoop
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import UNREADABLE, Exchange, monotonic_utc
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, monotonic_utc
 from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
@@ -133,7 +133,7 @@ def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
     except AzureError as error:
         said = shorten(error.message)
         raise Ambiguous(f"{doing}: no response from {endpoint.host} ({said})") from error
-    except UNREADABLE as error:
+    except LIBRARY_ERRORS as error:
         said = shorten(f"{type(error).__name__}: {error}")
         raise Ambiguous(
             f"{doing}: the response of {endpoint.host} cannot be read ({said}): check -H"

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import email.errors
-import http.client
 import time
 from collections.abc import Callable
 from typing import Any
 
-from azure.core.exceptions import AzureError, ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
 from harness.model.outcome import Fault
 
-UNREADABLE = (
+LIBRARY_ERRORS = (
     ValueError,
     LookupError,
     TypeError,
     AttributeError,
     ArithmeticError,
     RecursionError,
-    AzureError,
-    http.client.HTTPException,
     email.errors.MessageError,
 )
-"""What parsing a response can raise: it may hold anything, and parsers do not check everything."""
-
+"""What the SDK and the standard library's parser of mail raise for a response that they do not
+expect. To be caught only where such a library reads a response: in code of the harness the same
+errors are defects."""
 
 CHARGE_HEADER = "x-ms-request-charge"
 """Cosmos DB names in it what a request cost, in request units."""

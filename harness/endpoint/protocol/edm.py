@@ -20,7 +20,6 @@ from operator import is_not
 from typing import Any
 from urllib.parse import quote
 
-from harness.endpoint.http.exchange import UNREADABLE
 from harness.model.entity import ETAG, EdmValue, Int64
 from harness.model.operation import Operation
 
@@ -196,7 +195,8 @@ def _read(edm_type: Any, plain: Any) -> Any:
     try:
         read = _READERS.get(edm_type)
         return plain if read is None else read(plain)
-    except UNREADABLE:
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        # What the readers raise for a text of another form, and for a value that is not a text.
         return plain
 
 

@@ -83,7 +83,7 @@ def part_responses(content_type: str, body: bytes) -> list[PartResponse]:
         ResponseFault: the body is not the response to a transaction.
     """
     found: list[PartResponse] = []
-    for head, content in _parts(content_type.encode("latin-1"), body):
+    for head, content in _parts(content_type.encode("latin-1", "replace"), body):
         if b"multipart/mixed" in head.lower():
             found += [_part_response(inner) for _, inner in _parts(head, content)]
         else:

@@ -12,7 +12,6 @@ import orjson
 
 from harness.endpoint.http.exchange import (
     CHARGE_HEADER,
-    UNREADABLE,
     Exchange,
     ResponseFault,
     ResponseHeaders,
@@ -161,7 +160,7 @@ def charge_of(status: int, header: Callable[[str], str | None], body: bytes) -> 
         return hundredths(text) or 0
     if status != _TRANSACTION or _NAME not in body:
         return 0
-    with contextlib.suppress(*UNREADABLE):
+    with contextlib.suppress(ResponseFault):
         parts = part_responses(header("content-type") or "", body)
         texts = [ResponseHeaders.of(part.head).get(CHARGE_HEADER, "") for part in parts]
         return sum(hundredths(text) or 0 for text in texts)

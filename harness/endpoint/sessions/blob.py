@@ -23,7 +23,7 @@ from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.requests import Token
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
+from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse, read_by_sdk
 from harness.model.entity import BLOB_READ_BYTES
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Outcome, Result
@@ -133,14 +133,15 @@ class BlobSession(RetryingSession):
 
     def _create(self, operation: Operation, exchange: Exchange) -> None:
         missing = {"match_condition": MatchConditions.IfMissing, **_options(exchange)}
-        with contextlib.suppress(ResourceExistsError):
+        with read_by_sdk(exchange), contextlib.suppress(ResourceExistsError):
             self._container.get_blob_client(operation.partition_key).create_append_blob(**missing)
 
     def _send(self, operation: Operation, exchange: Exchange) -> None:
         parts = operation.parts or (operation,)
         lines = "".join(f"{self._entities.text(part)}\n" for part in parts)
         client = self._container.get_blob_client(operation.partition_key)
-        client.append_block(lines.encode("ascii"), **_options(exchange))
+        with read_by_sdk(exchange):
+            client.append_block(lines.encode("ascii"), **_options(exchange))
 
     def _page(self, query: Operation, exchange: Exchange, token: Token | None, found: int) -> Page:
         if _ranged(query):
@@ -153,8 +154,10 @@ class BlobSession(RetryingSession):
             raise bad_answer(f"no line ends in {len(content):,} bytes of a blob")
         end = offset + whole
         # The size in the properties of the SDK is that of what was read.
-        size = int(exchange.header("content-range").rpartition("/")[2])
-        return _lines(content[:whole]), None if end >= size else {_OFFSET: str(end)}
+        size = exchange.header("content-range").rpartition("/")[2]
+        if not (size.isascii() and size.isdigit()):
+            raise bad_answer("the response does not say how large the blob is")
+        return _lines(content[:whole]), None if end >= int(size) else {_OFFSET: str(end)}
 
     def _page_of_range(self, query: Operation, exchange: Exchange, found: int) -> Page:
         """The next lines of a range; the first page of this process only measures a line."""
@@ -185,12 +188,19 @@ class BlobSession(RetryingSession):
 
     def _read(self, query: Operation, exchange: Exchange, offset: int, length: int) -> bytes:
         client = self._container.get_blob_client(query.partition_key)
-        content: bytes = client.download_blob(offset, length, **_options(exchange)).readall()
+        with read_by_sdk(exchange):
+            content: bytes = client.download_blob(offset, length, **_options(exchange)).readall()
         return content
 
 
 def _lines(content: bytes) -> list[Mapping[str, object]]:
-    return [orjson.loads(line) for line in content.splitlines()]
+    try:
+        lines = [orjson.loads(line) for line in content.splitlines()]
+    except orjson.JSONDecodeError as error:
+        raise bad_answer(f"a line of the blob is not JSON: {error}") from error
+    if not all(type(line) is dict and "RowKey" in line for line in lines):
+        raise bad_answer("a line of the blob is not an entity")
+    return lines
 
 
 def _options(exchange: Exchange) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
@@ -16,7 +17,7 @@ from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity,
 
 from harness.endpoint.credential import Credential, ServiceDate
 from harness.endpoint.http.channel import USER_AGENT, Channel
-from harness.endpoint.http.exchange import Exchange, bad_answer
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, bad_answer
 from harness.endpoint.protocol.edm import EntityWriter, is_etag
 from harness.endpoint.protocol.multipart import part_responses
 from harness.endpoint.protocol.requests import (
@@ -156,6 +157,17 @@ def read_page(
     pages = listing.by_page(cast("str | None", token))
     entities = [value_of(entity) for entity in next(pages)]
     return entities, cast("Token | None", cast(Any, pages).continuation_token)
+
+
+@contextlib.contextmanager
+def read_by_sdk(exchange: Exchange) -> Iterator[None]:
+    """Around a call of the SDK: what it raises about a response becomes a `ResponseFault`."""
+    try:
+        yield
+    except LIBRARY_ERRORS as error:
+        if exchange.status == 0:
+            raise
+        raise bad_answer(f"{type(error).__name__}: {error}") from error
 
 
 _USER_AGENT = f"User-Agent: {USER_AGENT}\r\n"
@@ -339,7 +351,8 @@ class SdkSession(RetryingSession):
     def _send(self, operation: Operation, exchange: Exchange) -> object:
         if operation.kind not in ENTITY_WRITES:
             client = self._clients[operation.table]
-            return cast(object, call(client, operation, {"exchange": exchange}, lean=True))
+            with read_by_sdk(exchange):
+                return cast(object, call(client, operation, {"exchange": exchange}, lean=True))
         request = write_request_of(
             self._url, self._table, operation, self._entities, cosmos=self._cosmos
         )
@@ -351,7 +364,8 @@ class SdkSession(RetryingSession):
         self, query: Operation, exchange: Exchange, token: Token | None, found: int
     ) -> tuple[list[dict[str, Any]], Token | None]:
         client = self._clients[query.table]
-        return read_page(client, query, {"exchange": exchange}, token, found)
+        with read_by_sdk(exchange):
+            return read_page(client, query, {"exchange": exchange}, token, found)
 
 
 def write_request_of(

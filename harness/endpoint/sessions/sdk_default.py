@@ -31,7 +31,7 @@ from gevent import GreenletExit
 from requests.adapters import HTTPAdapter
 
 from harness.endpoint.attempts import OperationAttempts, drain
-from harness.endpoint.http.exchange import UNREADABLE, Exchange, ResponseFault, ResponseHeaders
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, ResponseFault, ResponseHeaders
 from harness.endpoint.http.pool import trust_context
 from harness.endpoint.http.reader import MAX_RESPONSE_BYTES
 from harness.endpoint.protocol.requests import Token
@@ -330,7 +330,7 @@ def _as_fault(error: Exception | None) -> Exception | None:
         fault = _fault_of(error)
     elif isinstance(error, OSError):
         fault = Fault.RESET
-    elif isinstance(error, UNREADABLE):
+    elif isinstance(error, LIBRARY_ERRORS):
         fault = Fault.BAD_ANSWER
     return error if fault is None else ResponseFault(fault, f"{type(error).__name__}: {error}")
 
