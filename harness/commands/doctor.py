@@ -110,8 +110,8 @@ class Doctor:
                 report.take(CheckResult(name="capacity", status=Status.FAILED, text=str(error)))
             else:
                 kinds = [one.endpoint.kind for one in examinations if one.endpoint is not None]
-                cosmos = bool(kinds) and all(kind.charges for kind in kinds)
-                for check in capacity_checks(made, cosmos=cosmos):
+                charged = bool(kinds) and all(kind.charges for kind in kinds)
+                for check in capacity_checks(made, charged=charged):
                     report.take(check)
                 report.note(
                     "measured against a server that only answers, in CPU time of the workers: "

@@ -11,11 +11,14 @@ from harness.commands.common import Progress, duration
 from harness.commands.records import read_record, record_files
 from harness.endpoint.address import address_of, kind_and_account
 from harness.model.errors import SetupError
-from harness.model.services import SERVICES, service_named
-from harness.model.services.blobs import AZURITE_BLOBS
-from harness.model.services.cosmos import COSMOS
+from harness.model.services import (
+    EMBEDDED,
+    SERVICES,
+    service_named,
+    service_of_session,
+    service_provisioned,
+)
 from harness.model.services.service import Service
-from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 from harness.profile.build.plan import plan_of
 from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
@@ -38,8 +41,7 @@ from harness.report.terminal.plan import plan_text
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_WIDTH = 110
 _VIOLATED = 1
-_NOT_NAMED = (GATEWAY, AZURITE_BLOBS)
-_KINDS = [str(kind) for kind in SERVICES if kind not in _NOT_NAMED]
+_KINDS = [str(kind) for kind in SERVICES if kind.selectable]
 
 
 class Profiles:
@@ -211,12 +213,10 @@ def _kind_of(args: argparse.Namespace, profile: Profile) -> Service:
         return service_named(args.host_kind)
     if profile.hosts:
         kind, _ = kind_and_account(address_of(profile.hosts[0], "hosts"), "hosts")
-        if kind != AZURITE:
+        if kind != EMBEDDED:
             return kind
-    if profile.session.kind == "blob":
-        return AZURITE_BLOBS
-    of_cosmos = profile.endpoint.provisioned_ru_per_s is not None
-    return COSMOS if of_cosmos else STORAGE
+    in_units = profile.endpoint.provisioned_ru_per_s is not None
+    return service_of_session(profile.session.kind) or service_provisioned(in_units=in_units)
 
 
 def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:

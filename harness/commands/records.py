@@ -24,9 +24,7 @@ from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.errors import SetupError, cut, printable_lines
 from harness.model.figures import counted, duration, listed
-from harness.model.services import SERVICES
-from harness.model.services.service import Service
-from harness.model.services.storage import STORAGE
+from harness.model.services import service_described
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import Regression, parse_regression
@@ -309,7 +307,8 @@ def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:
     # Operations without a known PartitionKey have a row; a replay leaves them out, so drop it.
     named = [part for part in snapshot.partitions if part.partition.key != UNKNOWN]
     snapshot = dataclasses.replace(snapshot, partitions=tuple(named))
-    kind = _kind(head)
+    # A log names no endpoint.
+    kind = service_described(head.endpoint)
     attempts = snapshot.counts.attempts
     evidence = Evidence(
         snapshot=snapshot,
@@ -340,9 +339,3 @@ def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:
         ended_by="",
         workers=1,
     )
-
-
-def _kind(head: TraceHead) -> Service:
-    """The kind of the endpoint that the trace names; Storage for a log."""
-    named = (kind for kind in SERVICES if kind.described == head.endpoint)
-    return next(named, STORAGE)

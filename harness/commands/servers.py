@@ -19,7 +19,6 @@ from harness.gateway.addresses import COUNTERS_PATH, check_upstream, on_this_mac
 from harness.gateway.addresses import address_of as listen_address
 from harness.gateway.server import run, serve
 from harness.model.errors import SetupError
-from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.model.services.service import Service
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -143,8 +142,8 @@ class Gateway:
 
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
-                if held.cosmos is not None:
-                    stand_in = as_kind(emulator_endpoint(url), COSMOS_EMULATOR)
+                if held.service.charges:
+                    stand_in = as_kind(emulator_endpoint(url), held.service)
                     print(f"endpoint: {stand_in.url} (SDKs take localhost for Cosmos DB)")
                 print(f"statistics: {url}{COUNTERS_PATH} (Ctrl-C ends it)")
                 if authority is not None:

@@ -19,9 +19,8 @@ from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, o
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services import EMBEDDED
 from harness.model.services.service import Service
-from harness.model.services.storage import AZURITE, GATEWAY
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.options import aliases_from
 from harness.profile.build.workload import conditions_of
@@ -242,7 +241,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         SetupError: one of them is invalid.
     """
     path = limits.limits_path(args.limits)
-    cosmos = limits.load_limits(path).cosmos
+    held = limits.load_limits(path)
     throttles = args.limits != _NO_LIMITS
     if throttles and args.processes > 1:
         raise SetupError(
@@ -262,7 +261,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
     if _NAME.fullmatch(args.name) is None:
         raise SetupError("--name has 1 to 80 letters, digits, dots, - or _")
     kind, described, host, account, remote = _endpoint(
-        args, throttles=throttles, cosmos=cosmos is not None
+        args, behind=held.service if throttles else None
     )
     check_folder(args.out)
     now = dt.datetime.now(dt.UTC)
@@ -277,7 +276,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         warm_up_s=args.warm_up,
         budget=args.billable_transactions,
         conditions=_conditions(args),
-        throughput=_provisioned(args) if cosmos is None else cosmos.throughput,
+        throughput=_provisioned(args) if held.units is None else held.units.throughput,
         settings={
             "limits": args.limits,
             "processes": args.processes,
@@ -310,10 +309,13 @@ def _options(args: argparse.Namespace) -> WatchOptions:
 
 
 def _endpoint(
-    args: argparse.Namespace, *, throttles: bool, cosmos: bool
+    args: argparse.Namespace, *, behind: Service | None
 ) -> tuple[Service, str, str, str, bool]:
-    """Kind, name, host and account of the endpoint, and whether it is not on this machine."""
-    kind, account, remote, host = AZURITE, "", False, "embedded Azurite"
+    """Kind, name, host and account of the endpoint, and whether it is not on this machine.
+
+    ``behind``: what it becomes behind limits; None without.
+    """
+    kind, account, remote, host = EMBEDDED, "", False, "embedded Azurite"
     if args.upstream is not None:
         check_upstream(args.upstream)
         if args.upstream == NO_UPSTREAM:
@@ -322,20 +324,17 @@ def _endpoint(
         remote = not on_this_machine(args.upstream)
         if remote:
             kind, account = require_consent(args.upstream, args.remote_ok)
-    if not throttles:
+    if behind is None:
         return kind, kind.described, host, account, remote
-    if cosmos:
-        if remote:
-            raise SetupError(
-                "--limits cosmos stands in for Azure Cosmos DB before an Azurite: leave out "
-                "--upstream, or name an endpoint on this machine"
-            )
-        kind = COSMOS_EMULATOR
-        return kind, kind.described, host, account, remote
-    described = GATEWAY.described
+    if remote and behind.charges:
+        raise SetupError(
+            "--limits cosmos stands in for Azure Cosmos DB before an Azurite: leave out "
+            "--upstream, or name an endpoint on this machine"
+        )
+    described = behind.described
     if remote:
         described = f"{kind.described} behind a model of the published limits"
-    return GATEWAY, described, host, account, remote
+    return behind, described, host, account, remote
 
 
 def _provisioned(args: argparse.Namespace) -> Throughput:

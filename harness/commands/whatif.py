@@ -134,11 +134,11 @@ def _provisioned(limits: GatewayLimits, args: argparse.Namespace) -> GatewayLimi
     per_s, count = args.provisioned_ru_per_s, args.physical_partitions
     if per_s is None and count is None:
         return limits
-    if limits.cosmos is None:
+    if limits.units is None:
         option = "--physical-partitions" if per_s is None else "--provisioned-ru-per-s"
         raise SetupError(f"{option} needs limits in request units: add --limits cosmos")
     given = Throughput(
-        ru_per_s=per_s or limits.cosmos.provisioned_ru_per_s, physical_partitions=count
+        ru_per_s=per_s or limits.units.provisioned_ru_per_s, physical_partitions=count
     )
     return limits.provisioned(
         dataclasses.replace(given, physical_partitions=given.fewest_partitions)

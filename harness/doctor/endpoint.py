@@ -29,19 +29,17 @@ from harness.endpoint.admin.permissions import (
     try_keys,
     try_operations,
 )
-from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told
+from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told, recognised
 from harness.endpoint.admin.tables import leftovers, new_table_name
 from harness.endpoint.credential import Sas
-from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
+from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.gateway.addresses import COUNTERS_PATH
 from harness.model.errors import SetupError
 from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.request_units import RU, charge_text
-from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.model.services.service import PUBLISHED
-from harness.model.services.storage import GATEWAY
 from harness.workload.budget import Budget, BudgetSpent
 
 EXPECTED_TRANSACTIONS = REQUESTS + 13
@@ -170,8 +168,7 @@ class Examination:
             kind = check(endpoint, environ=self._environ)
         except SetupError as error:
             return failed("credential", str(error)), endpoint
-        if kind == COSMOS_EMULATOR:
-            self.endpoint = endpoint = as_kind(endpoint, kind)
+        self.endpoint = endpoint = recognised(endpoint, kind)
         signer = f"the {endpoint.credential.noun}"
         if endpoint.login is not None:
             signer += f" ({endpoint.login.identity.described})"
@@ -197,7 +194,7 @@ class Examination:
                 "throttled": made.throttled,
             },
         )
-        rates = _RATES_OF_COSMOS if endpoint.kind.charges else _RATES
+        rates = _RATES_IN_UNITS if endpoint.kind.charges else _RATES
         users = {rate: max(1, math.ceil(rate * made.mean_s)) for rate in rates}
         each = listed([f"{of:,} for {number(rate)}/s" for rate, of in users.items()])
         yield CheckResult(
@@ -212,7 +209,8 @@ class Examination:
         expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
         sort = made.headers.get("x-ms-account-kind") or "not told by the service"
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
-        if not self.remote and seen != COSMOS_EMULATOR and self._gateway():
+        charges = seen is not None and seen.charges
+        if not self.remote and not charges and self._gateway():
             return CheckResult(
                 name="kind",
                 text="a gateway of the harness, which can throttle, in front of "
@@ -222,7 +220,7 @@ class Examination:
         if seen is None:
             text = f"not told by its answers; by its address {expected.described}"
             return judged("kind", text, figures=figures)
-        if seen is not expected and expected != GATEWAY:
+        if seen is not expected:
             return judged(
                 "kind",
                 f"its answers are those of {seen.described}, its address that of "
@@ -335,7 +333,7 @@ class Examination:
 
 
 _RATES = (PUBLISHED.partition, PUBLISHED.account)
-_RATES_OF_COSMOS = (float(MAX_PARTITION_RU_PER_S),)
+_RATES_IN_UNITS = (float(MAX_PARTITION_RU_PER_S),)
 """Reads of 1 KB by their keys, each 1 RU, that one partition serves."""
 
 

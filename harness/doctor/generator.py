@@ -43,7 +43,7 @@ _TARGETS = {
 }
 
 
-_TARGETS_OF_COSMOS = {"one partition": MAX_PARTITION_RU_PER_S * RU / WRITE_CHARGES[0][1]}
+_TARGETS_IN_UNITS = {"one partition": MAX_PARTITION_RU_PER_S * RU / WRITE_CHARGES[0][1]}
 """Writes of 1 KB, the cheapest, that a partition serves."""
 
 
@@ -155,17 +155,17 @@ def _measure(
     )
 
 
-def capacity_checks(made: Sequence[Generated], *, cosmos: bool = False) -> Iterator[CheckResult]:
+def capacity_checks(made: Sequence[Generated], *, charged: bool = False) -> Iterator[CheckResult]:
     """A line for each session, and a line for each target. Accounts need TLS.
 
-    ``cosmos``: the endpoints are Cosmos DB, or its stand-in.
+    ``charged``: the endpoints charge request units.
     """
     by_session: dict[str, list[Generated]] = {}
     for one in made:
         by_session.setdefault(one.alone.session, []).append(one)
     for session, pair in by_session.items():
         yield _session(session, pair)
-    for name, rate in (_TARGETS_OF_COSMOS if cosmos else _TARGETS).items():
+    for name, rate in (_TARGETS_IN_UNITS if charged else _TARGETS).items():
         yield _target(name, rate, [one.together for one in made if one.tls])
 
 

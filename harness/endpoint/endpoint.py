@@ -28,9 +28,8 @@ from harness.endpoint.entra.login import Login, Logins
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE, LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services import EMBEDDED, USUAL
 from harness.model.services.service import Service
-from harness.model.services.storage import AZURITE, STORAGE
 
 _VARIABLES = re.compile(rf"\b(?:{'|'.join(CREDENTIAL_VARIABLES)})\b")
 
@@ -115,7 +114,7 @@ class Endpoint:
 def emulator_endpoint(url: str) -> Endpoint:
     """The emulator at ``url`` (scheme, host and port) with its development account."""
     return Endpoint(
-        kind=AZURITE,
+        kind=EMBEDDED,
         url=f"{url.rstrip('/')}/{EMULATOR_ACCOUNT}",
         account=EMULATOR_ACCOUNT,
         credential=SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY),
@@ -127,13 +126,12 @@ def as_kind(endpoint: Endpoint, kind: Service) -> Endpoint:
 
     An endpoint elsewhere stays as it is.
 
-    The address of a stand-in of Cosmos DB becomes ``localhost``: azure-data-tables speaks the
-    dialect of Cosmos DB on this machine only to that name, at any port but 10002.
+    Its host gets the name by which SDKs know the dialect of the kind, where there is one.
     """
     if endpoint.remote:
         return endpoint
     parts = urlsplit(endpoint.url)
-    name = "localhost" if kind == COSMOS_EMULATOR else parts.hostname or ""
+    name = kind.sdk_host or parts.hostname or ""
     netloc = f"[{name}]" if ":" in name else name
     netloc += f":{parts.port}" if parts.port else ""
     return dataclasses.replace(endpoint, kind=kind, url=parts._replace(netloc=netloc).geturl())
@@ -185,10 +183,10 @@ def endpoint_from(
             raise SetupError(_VARIABLES.sub(rf"\g<0>{suffix}", str(error))) from None
     else:
         credential, account = credential_for(address, account, environ)
-    if kind == STORAGE and account == EMULATOR_ACCOUNT:
-        kind = AZURITE
+    if kind == USUAL and account == EMULATOR_ACCOUNT:
+        kind = EMBEDDED
     url = f"{address.scheme}://{address.netloc}{address.path}"
-    if kind == AZURITE and not address.path:
+    if kind == EMBEDDED and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.gateway.contents import Contents
 from harness.gateway.demand import Place
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.autoscale import scaled_to_ru_per_s
@@ -52,15 +52,15 @@ class CosmosLimits:
     """The limits of one stand-in.
 
     Args:
-        cosmos: The settings.
+        limits: The settings.
         contents: The known rows.
     """
 
-    def __init__(self, cosmos: Cosmos, contents: Contents) -> None:
-        self._cosmos = cosmos
+    def __init__(self, limits: RequestUnitLimits, contents: Contents) -> None:
+        self._limits = limits
         self._contents = contents
-        self._splitting = SplittingRule(cosmos)
-        self._throughput = ThroughputRule(cosmos)
+        self._splitting = SplittingRule(limits)
+        self._throughput = ThroughputRule(limits)
         self._charged: dict[int, int] = {}
         self._refused: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
@@ -137,9 +137,9 @@ class CosmosLimits:
         if asked.patches:
             # The SDKs send POST with X-HTTP-Method: MERGE to Cosmos DB.
             return CosmosRefusal(rule="verb")
-        if keys_too_long(asked, self._cosmos):
+        if keys_too_long(asked, self._limits):
             return CosmosRefusal(rule="key_length")
-        if too_large(asked, self._cosmos):
+        if too_large(asked, self._limits):
             return CosmosRefusal(rule="request_size")
         least = asked_of(asked, self._splitting.partitions)
         for number in least:
@@ -174,11 +174,11 @@ class CosmosLimits:
 
     def page(self) -> dict[str, Any]:
         """What the statistics say: charges are in hundredths of an RU, and add up to the total."""
-        partitions, cosmos = self._splitting.partitions, self._cosmos
-        scaled_to = scaled_to_ru_per_s(cosmos, self._throughput.busiest)
+        partitions, limits = self._splitting.partitions, self._limits
+        scaled_to = scaled_to_ru_per_s(limits, self._throughput.busiest)
         return {
             HUNDREDTHS: sum(self._charged.values()),
-            "provisioned_ru_per_s": cosmos.provisioned_ru_per_s,
+            "provisioned_ru_per_s": limits.provisioned_ru_per_s,
             "share_ru_per_s": self._throughput.share_ru_per_s,
             **({} if scaled_to is None else {"autoscaled_to_ru_per_s": scaled_to}),
             "physical_partitions": [

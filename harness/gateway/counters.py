@@ -159,27 +159,27 @@ class Counters:
         upstream: str,
         moves: Iterable[Move],
         moved: int,
-        cosmos: Mapping[str, Any] | None = None,
+        units: Mapping[str, Any] | None = None,
     ) -> str:
         """Return the page. Partition null: requests about several partitions, or about tables.
 
-        With ``cosmos`` it says the request units of each row too, and what is in ``cosmos``.
+        With ``units`` it says the request units of each row too, and what is in ``units``.
         """
         spelled = {table: row.table for (table, _), row in self._rows.items()}
         content = {
             "what": "Azurite or another endpoint behind a model of the published limits, not Azure"
-            if cosmos is None
+            if units is None
             else "A stand-in for Azure Cosmos DB, not Azure: charges are partly assumed",
             "address": address,
             "upstream": upstream,
             "requests": self._requests,
-            "counts": list(self._told(charged=cosmos is not None)),
+            "counts": list(self._told(charged=units is not None)),
             "moved": moved,
             "moves": [
                 {**dataclasses.asdict(move), "table": spelled.get(move.table, move.table)}
                 for move in moves
             ],
-            **(cosmos or {}),
+            **(units or {}),
         }
         # One line per count, for human readers.
         lines = [
@@ -190,11 +190,11 @@ class Counters:
         ]
         return "{" + ",\n".join(lines) + "}\n"
 
-    def to_prometheus(self, *, moved: int, cosmos: Mapping[str, Any] | None = None) -> str:
+    def to_prometheus(self, *, moved: int, units: Mapping[str, Any] | None = None) -> str:
         """Return the same counts in the format of Prometheus."""
         names = ("table", "partition", "result", "scope", "rule", "sent", "upstream")
         lines: list[str] = []
-        for metric, field, about in _FAMILIES if cosmos is None else (*_FAMILIES, _CHARGED):
+        for metric, field, about in _FAMILIES if units is None else (*_FAMILIES, _CHARGED):
             lines += [f"# HELP {metric} {about}", f"# TYPE {metric} counter"]
             for row in self._told():
                 labels = ",".join(f'{name}="{_escaped(str(row[name] or ""))}"' for name in names)
@@ -204,7 +204,7 @@ class Counters:
             "# HELP gateway_moves_total Hot ranges that were moved to another server.",
             "# TYPE gateway_moves_total counter",
             f"gateway_moves_total {moved}",
-            *([] if cosmos is None else _physical(cosmos)),
+            *([] if units is None else _physical(units)),
         ]
         return "\n".join(lines) + "\n"
 
@@ -255,7 +255,7 @@ class Counters:
                 }
 
 
-def _physical(cosmos: Mapping[str, Any]) -> list[str]:
+def _physical(units: Mapping[str, Any]) -> list[str]:
     """The lines about physical partitions."""
     metric = "gateway_physical_partition_request_units_total"
     return [
@@ -263,7 +263,7 @@ def _physical(cosmos: Mapping[str, Any]) -> list[str]:
         f"# TYPE {metric} counter",
         *(
             f'{metric}{{physical_partition="{one["number"]}"}} {charge_text(one[HUNDREDTHS])}'
-            for one in cosmos["physical_partitions"]
+            for one in units["physical_partitions"]
         ),
     ]
 

@@ -23,7 +23,8 @@ from harness.model.physical_partitions import (
     MAX_REQUEST_BYTES,
     MAX_ROW_KEY_BYTES,
 )
-from harness.model.services.service import PUBLISHED
+from harness.model.services import service_throttling
+from harness.model.services.service import PUBLISHED, Service
 from harness.model.target import UNLIMITED_PER_S, Throughput
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
@@ -126,7 +127,7 @@ class Faults(_Part):
         )
 
 
-class Cosmos(_Part):
+class RequestUnitLimits(_Part):
     """Limits in request units, as Azure Cosmos DB has them, in place of those of Storage."""
 
     provisioned_ru_per_s: Annotated[float, pydantic.Field(ge=1, le=1e7)] = 18_000.0
@@ -164,7 +165,7 @@ class GatewayLimits(_Part):
     moving: Moving = Moving()
     refusal: RefusalSettings = RefusalSettings()
     faults: Faults = Faults()
-    cosmos: Cosmos | None = None
+    cosmos: RequestUnitLimits | None = None
 
     @pydantic.model_validator(mode="after")
     def _of_one_service(self) -> Self:
@@ -173,8 +174,18 @@ class GatewayLimits(_Part):
             raise ValueError(f"[cosmos] replaces the limits of Storage: leave out {listed}")
         return self
 
+    @property
+    def units(self) -> RequestUnitLimits | None:
+        """The limits in request units; None where entities are limited."""
+        return self.cosmos
+
+    @property
+    def service(self) -> Service:
+        """What an Azurite is behind these limits."""
+        return service_throttling(in_units=self.cosmos is not None)
+
     def provisioned(self, throughput: Throughput) -> Self:
-        """The same limits with what is known to be provisioned, if they are those of Cosmos DB."""
+        """The same limits with what is known to be provisioned, if they are in request units."""
         if self.cosmos is None or throughput.ru_per_s is None:
             return self
         known: dict[str, Any] = {"provisioned_ru_per_s": throughput.ru_per_s}
@@ -192,8 +203,8 @@ class GatewayLimits(_Part):
         return least >= UNLIMITED_PER_S and self.servers.count == 1
 
 
-COSMOS_LIMITS = "cosmos"
-"""Name of the shipped limits of Cosmos DB."""
+_IN_UNITS = "cosmos"
+"""Name of the shipped limits in request units."""
 _OF_STORAGE = frozenset(GatewayLimits.model_fields) - {"faults", "cosmos"}
 
 
@@ -204,6 +215,11 @@ def shipped_directory() -> Path:
 
 def shipped_limits() -> list[str]:
     return sorted(path.stem for path in shipped_directory().glob("*.toml"))
+
+
+def limits_for(throughput: Throughput) -> str | None:
+    """The shipped limits of a service with a throughput; None where none was provisioned."""
+    return None if throughput.ru_per_s is None else _IN_UNITS
 
 
 def limits_path(name: str) -> Path:

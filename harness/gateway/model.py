@@ -69,7 +69,7 @@ class Model:
     Attributes:
         slow_s: Delay of a slow response.
         storage: The limits of Storage; None if there are none, or those of Cosmos DB.
-        cosmos: The limits of Cosmos DB; None for those of Storage.
+        units: The limits of Cosmos DB, in request units; None for those of Storage.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Model:
         self._chance = random.Random(f"{limits.refusal.seed}/refusal")
         self._faults = FaultRule(limits.faults)
         self._contents = Contents(stored=stored)
-        self.storage = self.cosmos = None
-        if limits.cosmos is not None:
-            self.cosmos = CosmosLimits(limits.cosmos, self._contents)
+        self.storage = self.units = None
+        if limits.units is not None:
+            self.units = CosmosLimits(limits.units, self._contents)
         elif not limits.unlimited:
             # Without limits, no bucket and no range has to be kept.
             self.storage = StorageLimits(limits, self._contents, now_s)
@@ -139,8 +139,8 @@ class Model:
         """
         if self.storage is not None:
             return self.storage.serve(demand, since_s, until_s, more)
-        if self.cosmos is not None:
-            return self.cosmos.serve(demand.entities, more, since_s)
+        if self.units is not None:
+            return self.units.serve(demand.entities, more, since_s)
         return more.keys()
 
     def admit(self, table: str, key: str | None, asked: int, now_s: float, scanned: int = 0) -> str:
@@ -158,7 +158,7 @@ class Model:
         """
         if self.storage is not None:
             return self.storage.admit(table, key, asked, now_s, scanned)
-        return "" if self.cosmos is None else self.cosmos.admit(key, asked + scanned, now_s)
+        return "" if self.units is None else self.units.admit(key, asked + scanned, now_s)
 
     def answered(self, asked: Asked, answered: Answered, now_s: float) -> Count:
         """End a request that the endpoint answered, and return its entity count.
@@ -175,8 +175,8 @@ class Model:
             count, scanned = query_count(asked, answered, self._contents)
         else:
             count = count_of(asked, answered)
-        if self.cosmos is not None:
-            charged = self.cosmos.answered(asked, answered, scanned, now_s)
+        if self.units is not None:
+            charged = self.units.answered(asked, answered, scanned, now_s)
             count = dataclasses.replace(count, charged=charged)
         if self.storage is not None:
             if answered.succeeded:
@@ -189,8 +189,8 @@ class Model:
 
     def not_done(self, asked: Asked, now_s: float) -> None:
         """End a request that was not executed: its entities are given back."""
-        if self.cosmos is not None:
-            self.cosmos.not_done(asked, now_s)
+        if self.units is not None:
+            self.units.not_done(asked, now_s)
         if self.storage is not None:
             self.storage.give_back(asked, now_s)
 
@@ -233,9 +233,9 @@ class Model:
         if self.storage is not None:
             rule = self.storage.refusal(asked, now_s)
             return self._refuse(rule, stalled_s) if rule else None
-        if self.cosmos is None:
+        if self.units is None:
             return None
-        refused = self.cosmos.refusal(asked, now_s)
+        refused = self.units.refusal(asked, now_s)
         if refused is None:
             return None
         return Decision(

@@ -13,11 +13,12 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from harness.gateway import answers, cosmos_answers
+from harness.gateway import answers
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
 from harness.gateway.cors import CorsAnswers, is_preflight, permission
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
+from harness.gateway.dialect import dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
@@ -26,7 +27,7 @@ from harness.gateway.look import TableLook
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
 from harness.gateway.reading import read_answer, with_top
-from harness.gateway.requests import NOTHING, Asked, read_request, weights_in
+from harness.gateway.requests import NOTHING, Asked, read_request
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.upstream import Upstream, UpstreamMissing
@@ -36,7 +37,6 @@ from harness.model.outcome import Scope
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
-_TRANSACTION = Kind.TRANSACTION
 _RESET = Reply(ending=ReplyEnd.RESET)
 
 
@@ -111,6 +111,7 @@ class Proxy:
         self._meter = meter
         self._interception = interception
         self._cors = CorsAnswers()
+        self._dialect = dialect_of(model)
 
     async def handle(self, request: Request) -> Reply:
         """Reply to one request."""
@@ -121,8 +122,7 @@ class Proxy:
             return self._refuse_defect(request)
         body = _unpacked(request)
         asked = read_request(request.method, target, request.headers, body)
-        if self._model.cosmos is not None:
-            asked = asked._replace(weights=weights_in(asked, body))
+        asked = self._dialect.read(asked, body)
         now_s = self._clock()
         received = Received(request, asked, now_s)
         if self._meter is not None and (reason := self._meter.take()):
@@ -155,22 +155,8 @@ class Proxy:
         return self._own(received.request, answer)
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
-        request, now = received.request, self._now()
-        if self._model.cosmos is not None:
-            answer = cosmos_answers.refusal(
-                decision.rule,
-                decision.status,
-                decision.retry_after_ms,
-                of_transaction=received.asked.kind is _TRANSACTION,
-            )
-        else:
-            answer = answers.refusal(
-                decision.status,
-                decision.scope,
-                request.headers,
-                now,
-                retry_after_ms=decision.retry_after_ms,
-            )
+        request = received.request
+        answer = self._dialect.refusal(decision, received.asked, request.headers, self._now())
         sent = GONE if request.client.gone else str(decision.status)
         disposition = Disposition(
             result="refused", scope=decision.scope, rule=decision.rule, sent=sent
@@ -262,13 +248,9 @@ class Proxy:
         if (look := self._model.look(asked, request.target)) is not None:
             await self._look(look, functools.partial(upstream.ask, "GET", host=route.host), headers)
         method, target, host = request.method, request.target, route.host
-        body = route.request_body(headers, request.body)
-        if self._model.cosmos is not None:
-            body = cosmos_answers.for_azurite(headers, body)
+        body = self._dialect.body_for_azurite(headers, route.request_body(headers, request.body))
         answer = await upstream.ask(method, target, headers, body, host)
-        if self._model.cosmos is not None:
-            # The charge is in the head of the answer.
-            answer = cosmos_answers.of_azurite(await _whole(answer))
+        answer = await self._dialect.of_azurite(answer)
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
@@ -316,8 +298,7 @@ class Proxy:
 
     def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
         """Reply with an answer of the gateway."""
-        if self._model.cosmos is not None:
-            answer = cosmos_answers.in_form(answer, 0)
+        answer = self._dialect.in_form(answer, 0)
         return Reply(answer=self._cors.add(request.headers, answer))
 
     def _count(
@@ -343,8 +324,7 @@ class Proxy:
         count = self._model.answered(asked, answered, now_s)
         disposition = _disposition_of(answered.status, sent, rule)
         self.counters.add(asked, disposition, count)
-        if self._model.cosmos is not None:
-            answer = cosmos_answers.in_form(answer, count.charged)
+        answer = self._dialect.in_form(answer, count.charged)
         if self._meter is not None:
             self._meter.ended(received, disposition, count, answer, now_s)
         return answer
@@ -370,15 +350,15 @@ class Proxy:
         if not self._readers(request.host):
             return answers.page(403, STRANGE_HOST)
         moves, moved = self._model.moves, self._model.move_count
-        cosmos = None if self._model.cosmos is None else self._model.cosmos.page()
+        units = None if self._model.units is None else self._model.units.page()
         if request.target == COUNTERS_PATH:
             upstream = "none" if self._upstream is None else self._upstream.url
             text = self.counters.to_json(
-                address=self._address, upstream=upstream, moves=moves, moved=moved, cosmos=cosmos
+                address=self._address, upstream=upstream, moves=moves, moved=moved, units=units
             )
             return answers.page(200, text, "application/json")
         if request.target == METRICS_PATH:
-            return answers.page(200, self.counters.to_prometheus(moved=moved, cosmos=cosmos))
+            return answers.page(200, self.counters.to_prometheus(moved=moved, units=units))
         return answers.page(404, f"The pages are {COUNTERS_PATH} and {METRICS_PATH}.\n")
 
     def _now(self) -> dt.datetime:
@@ -394,20 +374,6 @@ def _disposition_of(status: int, sent: str | None, rule: str) -> Disposition:
         sent=str(status) if sent is None else sent,
         upstream=str(status),
     )
-
-
-async def _whole(answer: GatewayAnswer) -> GatewayAnswer:
-    """Return an answer with all of its body, which is held in memory.
-
-    Raises:
-        UpstreamBroken: the endpoint broke off.
-    """
-    if answer.rest is None:
-        return answer
-    pieces = [answer.body]
-    while piece := await answer.rest.next_piece():
-        pieces.append(piece)
-    return answer._replace(body=b"".join(pieces), rest=None, length=None)
 
 
 def _is_target(request: Request) -> bool:

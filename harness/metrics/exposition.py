@@ -352,7 +352,7 @@ def _attempts(
     """
     for label in {*(label for label, _ in parts), *expected}:
         for answer in THROTTLING_ANSWERS:
-            if not answer.cosmos or snapshot.request_units is not None:
+            if not answer.charged or snapshot.request_units is not None:
                 for code, scope in answer.usual:
                     yield (label, str(answer.status), code, str(scope)), 0
     for label, part in parts:

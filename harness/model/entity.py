@@ -21,9 +21,6 @@ MAX_TRANSACTION_OPERATIONS = 100
 MAX_PAGE_ENTITIES = 1000
 """Of one answer to a query ("Query timeout and pagination")."""
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-BLOB_READ_BYTES = 4 * 1024 * 1024
-"""The most bytes of a blob that one request of ours reads: as many as an append of the oldest
-versions of the service may write."""
 
 ETAG = "odata.etag"
 """Key of the ETag in an entity that was read; no property can have this name."""

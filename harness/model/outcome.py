@@ -216,14 +216,14 @@ class ThrottlingAnswer:
         status: Its HTTP status, which no other entry has.
         error_code: The only error code with which the status means throttling; empty for any.
         usual: Error codes and scopes that services send with it.
-        cosmos: Whether only Cosmos DB sends it.
+        charged: Whether only services that charge request units send it, as Cosmos DB does.
     """
 
     status: int
     label: str
     error_code: str = ""
     usual: tuple[tuple[str, Scope], ...]
-    cosmos: bool = False
+    charged: bool = False
 
 
 THROTTLING_ANSWERS = (
@@ -250,7 +250,7 @@ THROTTLING_ANSWERS = (
     ),
     # Cosmos DB: the request rate is over the provisioned request units.
     ThrottlingAnswer(
-        status=429, label="429", usual=(("TooManyRequests", Scope.PARTITION),), cosmos=True
+        status=429, label="429", usual=(("TooManyRequests", Scope.PARTITION),), charged=True
     ),
 )
 """Every throttling answer, in the order of columns and charts. Retries, counts, records, reports

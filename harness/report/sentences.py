@@ -17,9 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, data_size, milliseconds, number, of_core, percent
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.service import CountedUnit
-from harness.model.services.storage import GATEWAY
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
 from harness.report.answers import loading_words
@@ -188,19 +186,17 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
         size = f"{entity.stored_bytes:,} B stored, {size}"
     if entity.content_bytes:
         size = f"{entity.content_bytes:,} B, with gzip {size}"
-    blobs = record.endpoint.service == AZURITE_BLOBS
-    place = "container" if blobs else "table"
-    lines = [("", "each is a line of an append blob, and each partition is a blob")]
+    service = record.endpoint.service
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     # The series has no point behind the last answer.
     under_load = max(record.measured_s, sum(point.width_s for point in record.series))
     return [
         ("endpoint", record.endpoint.described),
-        ("", f"{record.endpoint.host}, {place} {record.endpoint.table}"),
+        ("", f"{record.endpoint.host}, {service.store} {record.endpoint.table}"),
         *([("signed with", signed_with)] if (signed_with := record.endpoint.signed_with) else []),
         ("load", load),
         ("entities", f"{size}{loading_words(record.loading)}"),
-        *(lines if blobs else []),
+        *([("", service.layout)] if service.layout else []),
         *_replay_rows(record.replay),
         ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),
         ("run", f"{record.run_id}, session {record.session}"),
@@ -249,8 +245,8 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     together = "" if accounts == 1 else f", {accounts} accounts together"
     rates, sign = part.entities_per_s, least(record)
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
-    if record.endpoint.service == AZURITE_BLOBS:
-        target = "no target (blobs)"
+    if not record.endpoint.service.documented:
+        target = f"no target ({record.endpoint.service.partitions})"
     if part.target is not None:
         limit = part.target if record.accounts else (account_limit(record) or part.target)
         ratio, target = rates.mean / limit, f"of {number(limit)}{together}"
@@ -364,7 +360,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
         )
     if record.enforced is not None and not record.enforced.limits:
         notes.append("The gateway counted the requests, and limited none.")
-    elif record.endpoint.service == GATEWAY:
+    elif record.endpoint.service.models_targets:
         notes.append(_gateway_note(record))
     return notes
 

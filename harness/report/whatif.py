@@ -24,7 +24,7 @@ _UNTHROTTLED = 0.0005
 """Shares of throttled attempts that differ by less are equal."""
 _NEAR = 0.9
 """From this share of what is provisioned on, more throughput is needed, as in a verdict."""
-_OF_COSMOS = {
+_IN_UNITS = {
     "hottest partition": "hottest PartitionKey",
     "its share of all entities": "its share of all RU",
     "partitions": "PartitionKeys",
@@ -59,7 +59,7 @@ def rows(found: WhatIfRecord) -> list[SchemeRow]:
     every = [*_peak_rows(found), *_ROWS]
     if found.physical is not None:
         every = [
-            dataclasses.replace(row, label=_OF_COSMOS.get(row.label, row.label)) for row in every
+            dataclasses.replace(row, label=_IN_UNITS.get(row.label, row.label)) for row in every
         ]
     return [
         row

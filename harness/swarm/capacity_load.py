@@ -19,7 +19,7 @@ from locust.env import Environment
 from harness.endpoint.accounts import Credentials, accounts_from
 from harness.endpoint.http.exchange import monotonic_utc
 from harness.measure.counts.ledger import Ledger
-from harness.model.services.storage import AZURITE
+from harness.model.services import EMBEDDED
 from harness.profile.profile_loader import parse
 from harness.swarm.messages import Share, WorkerReport, on
 from harness.swarm.plan import RunPlan
@@ -82,7 +82,7 @@ def measure(
         session=session,
         fingerprint=accounts_from(environment.host, {}).fingerprint,
         embedded=True,
-        kind=AZURITE,
+        kind=EMBEDDED,
     )
     worker.start(plan, monotonic_utc())
     assert worker.run is not None

@@ -17,11 +17,10 @@ from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import as_kind
 from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions import BLOB
-from harness.endpoint.sessions.blob import blob_problem
+from harness.endpoint.sessions import operation_problem
 from harness.model.errors import SetupError
 from harness.model.partition import spread_problem
-from harness.model.services import service_named
+from harness.model.services import service_named, service_of_session
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import fingerprint
 from harness.profile.build.workload import retry_of
@@ -201,7 +200,7 @@ def new_plan(
     system_random = random.SystemRandom()
     kind_of_session = session or named.profile.session.kind
     own_name = new_table_name(now, system_random)
-    if kind_of_session == BLOB:
+    if accounts.kind.store == "container":
         # Names of containers have no capital letters.
         own_name = own_name.lower()
     return RunPlan(
@@ -222,13 +221,22 @@ def new_plan(
     )
 
 
-def require_blobs(plan: RunPlan, observed: Observed) -> None:
-    """Raise a `SetupError` if session ``blob`` cannot make the operations of the profile."""
+def require_possible(plan: RunPlan, observed: Observed) -> None:
+    """Raise a `SetupError` if the session of the run cannot make the operations of the profile.
+
+    A session that sends to tables can make them all.
+    """
+    only = service_of_session(plan.session)
+    if only is None:
+        return
     problem = None
     if plan.own_class:
         problem = "its operations are those of a class of your own"
     elif not plan.own_table:
-        problem = "--table names a table, and blobs are in a container that the run creates"
+        problem = (
+            f"--table names a table, and {only.partitions} are in a {only.store} that the run "
+            "creates"
+        )
     elif plan.profile.audit.enabled:
         problem = "audit.enabled compares rows of tables"
     elif plan.profile.entity.compress:
@@ -237,10 +245,10 @@ def require_blobs(plan: RunPlan, observed: Observed) -> None:
             "range of bytes"
         )
     else:
-        problems = (blob_problem(sent.example) for sent in observed.sent)
+        problems = (operation_problem(plan.session, sent.example) for sent in observed.sent)
         problem = next((one for one in problems if one is not None), None)
     if problem is not None:
-        raise SetupError(f"{plan.name} cannot use session blob: {problem}")
+        raise SetupError(f"{plan.name} cannot use session {plan.session}: {problem}")
 
 
 def require_spreadable(named: NamedProfile, observed: Observed) -> None:

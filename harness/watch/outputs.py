@@ -13,7 +13,6 @@ from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.model.errors import SetupError
-from harness.model.services.storage import GATEWAY
 from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
 from harness.report.web.document import Shown, State
@@ -139,7 +138,7 @@ class EnforcedLimits:
 
     def note(self, run: WatchedRun) -> None:
         """Note what is known now; without an answer of the gateway the earlier page stays."""
-        if run.plan.kind != GATEWAY:
+        if not run.plan.kind.models_targets:
             return
         try:
             text = read_counters(self._url, self._authority, within_s=_COUNTERS_WITHIN_S)

@@ -31,7 +31,6 @@ from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import child_environment
-from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.report.export.run_folder import write_run
 from harness.trace.members import BODIES, TraceHead
 from harness.trace.recorder import TraceWriter
@@ -157,13 +156,9 @@ class Watch:
     @property
     def _account(self) -> str:
         """The account that the application is given; empty for the usual one."""
-        if self._azurite is not None and self._cosmos:
+        if self._azurite is not None and self._options.plan.kind.charges:
             return STAND_IN_ACCOUNT
         return self._options.account
-
-    @property
-    def _cosmos(self) -> bool:
-        return self._options.plan.kind == COSMOS_EMULATOR
 
     def _start_gateways(self, stack: contextlib.ExitStack, upstream: str, folder: Path) -> None:
         options, plan = self._options, self._options.plan
@@ -209,8 +204,7 @@ class Watch:
             # The other processes share the port that the first one was given.
             port = int(report.url.rpartition(":")[2])
             scheme = "https" if options.tls else "http"
-            # SDKs take this name for Cosmos DB.
-            name = "localhost" if self._cosmos else host_here(host)
+            name = plan.kind.sdk_host or host_here(host)
             self._gateway_url = url_of(scheme, name, port)
             self._url_elsewhere = url_of(scheme, host_elsewhere(host), port)
             self._processes.append(process)

@@ -13,7 +13,7 @@ from typing import Any
 from harness.profile.checks.observed import observe
 from harness.profile.practices import generator
 from harness.profile.practices.checklist import PRACTICES
-from harness.profile.practices.practice import Practice
+from harness.profile.practices.practice import UNIT_LIMITS, Practice
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
 from harness.workload.keys.schemes import SCHEMES
@@ -213,6 +213,6 @@ def test_each_practice_is_offended_by_what_offends_it_alone() -> None:
             lines += [f"  {look.severity.value}: {look.why}", *([look.change] * bool(look.change))]
         lines.append("")
     of_runs = {one.name for one in vars(generator).values() if isinstance(one, Practice)}
-    rest = {name for name, practice in named.items() if not practice.cosmos}
+    rest = {name for name, practice in named.items() if practice.applies != UNIT_LIMITS}
     assert rest == OF_RUNS | TRIED_BESIDE | of_runs
     check("practices.txt", "\n".join(lines))

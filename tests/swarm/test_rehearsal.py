@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from harness.gateway.limits import Cosmos, GatewayLimits
+from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.gateway.process import GatewayProcess
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
@@ -62,7 +62,9 @@ def test_moves_are_seen_while_the_run_goes_on() -> None:
 
 def test_a_profile_learns_what_is_provisioned_at_the_stand_in() -> None:
     """A profile that does not say it gets the stand-in's throughput; one that fits stays."""
-    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=3))
+    limits = GatewayLimits(
+        cosmos=RequestUnitLimits(provisioned_ru_per_s=900.0, physical_partitions=3)
+    )
     plain, hot = resolve("single-partition"), resolve("cosmos-hot-key")
     known = provisioned(plain, limits).profile.endpoint.throughput
     assert known == Throughput(ru_per_s=900.0, physical_partitions=3)
@@ -72,7 +74,9 @@ def test_a_profile_learns_what_is_provisioned_at_the_stand_in() -> None:
 
 def test_a_profile_for_another_throughput_is_refused() -> None:
     """The stand-in of the web UI was provisioned for the profile that it was started with."""
-    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=3))
+    limits = GatewayLimits(
+        cosmos=RequestUnitLimits(provisioned_ru_per_s=900.0, physical_partitions=3)
+    )
     with pytest.raises(SetupError, match=r"is for 1,800 RU/s, .* with 900 RU/s over 3 physical"):
         provisioned(resolve("cosmos-hot-key"), limits)
 
@@ -80,7 +84,9 @@ def test_a_profile_for_another_throughput_is_refused() -> None:
 class SplitPage:
     """A stand-in for Cosmos DB of which two physical partitions were split."""
 
-    limits = GatewayLimits(cosmos=Cosmos(provisioned_ru_per_s=900.0, physical_partitions=2))
+    limits = GatewayLimits(
+        cosmos=RequestUnitLimits(provisioned_ru_per_s=900.0, physical_partitions=2)
+    )
 
     def counters(self) -> str:
         splits = [

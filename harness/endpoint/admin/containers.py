@@ -1,7 +1,7 @@
 """The container of a run whose data goes to blobs: created before the load, deleted at the end.
 
-Both functions send one request and raise `SetupError` where the service refuses or does not
-respond, and `BudgetSpent` where the budget is used up.
+Those that create and delete send one request and raise `SetupError` where the service refuses or
+does not respond, and `BudgetSpent` where the budget is used up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from harness.endpoint.admin.tables import AdminTransport, explained
 from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
 from harness.workload.budget import Budget
+
+
+def require_library(endpoint: Endpoint, name: str) -> None:
+    """Raise a `SetupError` where no container can be made, because the library is missing."""
+    container_client(endpoint, name).close()
 
 
 def create_container(endpoint: Endpoint, name: str, budget: Budget) -> None:

@@ -16,14 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 from harness.model.errors import SetupError
 from harness.model.process import child_environment
+from harness.model.services.service import Server
 
 VERSION = "3.36.0"
-Server = Literal["table", "blob"]
-"""The services of Azurite that runs use; each has a server of its own."""
 _PINS = Path(__file__).parent
 _GUARD = _PINS / "guard.cjs"
 _SERVERS = Path("node_modules/azurite/dist/src")

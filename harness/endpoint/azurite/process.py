@@ -11,11 +11,12 @@ from typing import IO
 
 from harness.endpoint.admin.listing import TABLES
 from harness.endpoint.admin.probe import ProbeRequest
-from harness.endpoint.azurite.installation import VERSION, Server, installed, node
+from harness.endpoint.azurite.installation import VERSION, installed, node
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess
+from harness.model.services.service import Server
 
 _GUARD = Path(__file__).parent / "guard.cjs"
 _READY_WITHIN_S = 20.0
@@ -118,9 +119,9 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
         except SetupError:
             time.sleep(0.05)
             continue
-        # The blob server has no tables, and refuses. Another server on the same port would respond
-        # too; Azurite would then have ended.
-        whole = response.status == 200 or process.service == "blob"
+        # A server of anything else has no tables, and refuses. Another server on the same port
+        # would respond too; Azurite would then have ended.
+        whole = response.status == 200 or process.service != "table"
         if whole and process.running:
             return True
         time.sleep(0.05)

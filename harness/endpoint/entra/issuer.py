@@ -100,8 +100,7 @@ def cloud_of(kind: Service, hostname: str, environ: Mapping[str, str]) -> Cloud:
     if cloud is None:
         last = named.rpartition(".")[2]
         cloud = last if last in _AUTHORITIES else _PUBLIC
-    service = "cosmos" if kind.charges else "storage"
-    return Cloud(f"https://{service}.azure.{cloud}", named or _AUTHORITIES[cloud])
+    return Cloud(f"https://{kind.audience}.azure.{cloud}", named or _AUTHORITIES[cloud])
 
 
 class NoToken(SetupError):

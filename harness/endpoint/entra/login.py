@@ -28,11 +28,6 @@ from harness.model.services.service import Service
 FETCHED_WITHIN_S = 60.0
 """The longest that a token may take."""
 _KEYS = (CONNECTION_STRING, KEY, SAS_TOKEN)
-_STORAGE_ROLE = (
-    "Storage Table Data Contributor on the account. Owner, Contributor and Reader give no access "
-    "to data, and Storage Table Data Reader does not write"
-)
-_COSMOS_ROLE = "Cosmos DB Built-in Data Contributor on the account"
 _TRUSTED_TENANT = re.compile(r"authorization_uri=\"?https://[^/\s,\"]+/([\w.-]{1,64})")
 
 
@@ -273,10 +268,8 @@ def login_problem(
     if status not in (401, 403):
         return None
     who = f"the login ({login.identity.described})"
-    cosmos = kind.charges
-    if code == "AuthorizationPermissionMismatch" or (cosmos and "RBAC" in message):
-        role = _COSMOS_ROLE if cosmos else _STORAGE_ROLE
-        return f"{who} lacks a role: assign it {role}. A new assignment can take ten minutes"
+    if code == "AuthorizationPermissionMismatch" or (kind.charges and "RBAC" in message):
+        return f"{who} lacks a role: assign it {kind.role}. A new assignment can take ten minutes"
     if code == "AuthorizationFailure":
         return f"{who} is refused: does a firewall of the account block this machine?"
     found = _TRUSTED_TENANT.search(challenge)

@@ -41,10 +41,13 @@ def row_address(table: str, partition_key: str, row_key: str) -> str:
     return f"{table}(PartitionKey='{partition_key}',RowKey='{row_key}')"
 
 
-def write_request(kind: Kind, etag: str | None, *, cosmos: bool) -> tuple[str, dict[str, str]]:
+def write_request(
+    kind: Kind, etag: str | None, *, merges_by_post: bool
+) -> tuple[str, dict[str, str]]:
     """Verb and headers of a single write, without the headers that describe its body.
 
-    Without an ETag, or with ``*``, it matches any stored version. Cosmos DB accepts no PATCH.
+    Without an ETag, or with ``*``, it matches any stored version. ``merges_by_post`` is the
+    service's: see `Service`.
     """
     condition = {"If-Match": _if_match(etag)} if kind in _CONDITIONAL else {}
     if kind is Kind.INSERT:
@@ -52,7 +55,7 @@ def write_request(kind: Kind, etag: str | None, *, cosmos: bool) -> tuple[str, d
     if kind is Kind.DELETE:
         return "DELETE", {"Accept": JSON_MINIMAL, **condition}
     if kind in _MERGES:
-        if cosmos:
+        if merges_by_post:
             return "POST", {"Accept": JSON, **condition, "X-HTTP-Method": "MERGE"}
         return "PATCH", {"Accept": JSON, **condition}
     return "PUT", {"Accept": JSON, **condition}
@@ -124,7 +127,7 @@ class RequestWriter:
         self._query = self._signer.query
         self._date = ServiceDate()
         self._entities = EntityWriter()
-        self._cosmos = endpoint.kind.charges
+        self._merges_by_post = endpoint.kind.merges_by_post
         self._writes = {kind: self._head_of(kind, None) for kind in PART_KINDS}
 
     def single(self, operation: Operation, request_id: str) -> bytes:
@@ -189,7 +192,7 @@ class RequestWriter:
         return self._head_of(operation.kind, operation.etag)
 
     def _head_of(self, kind: Kind, etag: str | None) -> tuple[str, str]:
-        method, headers = write_request(kind, etag, cosmos=self._cosmos)
+        method, headers = write_request(kind, etag, merges_by_post=self._merges_by_post)
         return method, _lines(headers)
 
     def _row(self, operation: Operation) -> str:

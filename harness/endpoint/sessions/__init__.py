@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import SessionOptions, TableSession
-from harness.endpoint.sessions.blob import BlobSession
+from harness.endpoint.sessions.blob import BlobSession, blob_problem
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
+from harness.model.operation import Operation
+from harness.model.services import service_of_session
 
 _SDK, _SDK_DEFAULT = "sdk", "sdk-default"
-BLOB = "blob"
-"""The name of the session that sends to blobs in place of tables."""
 
 _SESSIONS: dict[
     str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession] | type[BlobSession]
@@ -20,14 +20,19 @@ _SESSIONS: dict[
     _SDK: SdkSession,
     "wire": WireSession,
     _SDK_DEFAULT: SdkDefaultSession,
-    BLOB: BlobSession,
+    "blob": BlobSession,
 }
 
-SESSION_KINDS = tuple(kind for kind in _SESSIONS if kind != BLOB)
+SESSION_KINDS = tuple(kind for kind in _SESSIONS if service_of_session(kind) is None)
 """The names of the sessions that send to tables."""
 
 _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 """Levels for libraries that log the URL of each request, which may contain a SAS."""
+
+
+def operation_problem(kind: str, operation: Operation) -> str | None:
+    """Why a session of a kind cannot send ``operation``; None where it can."""
+    return None if service_of_session(kind) is None else blob_problem(operation)
 
 
 def loading_session(kind: str) -> str:

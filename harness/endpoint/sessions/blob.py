@@ -24,9 +24,9 @@ from harness.endpoint.protocol.requests import Token
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse, read_by_sdk
-from harness.model.entity import BLOB_READ_BYTES
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Outcome, Result
+from harness.model.services.blobs import READ_BYTES
 
 _FIRST_BYTES = 64 * 1024
 """Bytes in which the first line of a blob must end, where lines are read by range."""
@@ -148,7 +148,7 @@ class BlobSession(RetryingSession):
             return self._page_of_range(query, exchange, found)
         # Whole lines of the next 4 MiB; the next page begins after the last of them.
         offset = 0 if token is None else int(token[_OFFSET])
-        content = self._read(query, exchange, offset, BLOB_READ_BYTES)
+        content = self._read(query, exchange, offset, READ_BYTES)
         whole = content.rfind(b"\n") + 1
         if not whole:
             raise bad_answer(f"no line ends in {len(content):,} bytes of a blob")
@@ -170,7 +170,7 @@ class BlobSession(RetryingSession):
                 raise bad_answer(f"no line ends in the first {_FIRST_BYTES:,} bytes of a blob")
             return (), {_OFFSET: "0"}
         size, left = self._line_bytes, keys.entities - found
-        count = min(left, BLOB_READ_BYTES // size)
+        count = min(left, READ_BYTES // size)
         first = keys.preceding + found
         content = self._read(query, exchange, first * size, count * size)
         if content[size - 1 :: size] != b"\n" * count or content.count(b"\n") != count:

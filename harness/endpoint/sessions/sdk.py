@@ -335,7 +335,7 @@ class SdkSession(RetryingSession):
         endpoint = options.endpoint
         self._url = endpoint.url
         self._table = options.table
-        self._cosmos = endpoint.kind.charges
+        self._merges_by_post = endpoint.kind.merges_by_post
         self._pipeline = LeanPipeline(GeventTransport(self._channel), endpoint.credential)
         self._entities = EntityWriter()
 
@@ -343,7 +343,7 @@ class SdkSession(RetryingSession):
             signed = endpoint.credential.for_sdk()
             made = TableClient(endpoint.url, table, **signed, pipeline=self._pipeline)
             # To hosts of Cosmos DB that the SDK does not recognize it would send PATCH.
-            made._cosmos_endpoint = self._cosmos
+            made._cosmos_endpoint = self._merges_by_post
             return made
 
         self._clients = Clients(client, options.table)
@@ -354,7 +354,11 @@ class SdkSession(RetryingSession):
             with read_by_sdk(exchange):
                 return cast(object, call(client, operation, {"exchange": exchange}, lean=True))
         request = write_request_of(
-            self._url, self._table, operation, self._entities, cosmos=self._cosmos
+            self._url,
+            self._table,
+            operation,
+            self._entities,
+            merges_by_post=self._merges_by_post,
         )
         self._pipeline.run(request, exchange=exchange)
         require_written(operation, exchange)
@@ -369,14 +373,14 @@ class SdkSession(RetryingSession):
 
 
 def write_request_of(
-    url: str, table: str, operation: Operation, entities: EntityWriter, *, cosmos: bool
+    url: str, table: str, operation: Operation, entities: EntityWriter, *, merges_by_post: bool
 ) -> HttpRequest:
     """The unsigned request that `TableClient` would send for one of `ENTITY_WRITES`."""
     kind = operation.kind
     address = f"{url}/{table}{operation.table}"
     if kind is not Kind.INSERT:
         address = row_address(address, operation.partition_key, operation.row_key)
-    method, headers = write_request(kind, operation.etag, cosmos=cosmos)
+    method, headers = write_request(kind, operation.etag, merges_by_post=merges_by_post)
     content_type = JSON_PLAIN if kind is Kind.INSERT else JSON
     return HttpRequest(
         method,

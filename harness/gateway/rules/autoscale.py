@@ -8,18 +8,18 @@ refused by the shares of the maximum, as without autoscale. Off unless asked for
 
 from __future__ import annotations
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 
 _LEAST_SHARE = 0.1
 
 
-def scaled_to_ru_per_s(cosmos: Cosmos, busiest: float) -> float | None:
+def scaled_to_ru_per_s(limits: RequestUnitLimits, busiest: float) -> float | None:
     """The RU/s that the stand-in scaled to, or None without autoscale.
 
     Args:
-        cosmos: The settings.
+        limits: The settings.
         busiest: The most that a physical partition used in one second, as a share of its own.
     """
-    if not cosmos.autoscale:
+    if not limits.autoscale:
         return None
-    return cosmos.provisioned_ru_per_s * min(1.0, max(_LEAST_SHARE, busiest))
+    return limits.provisioned_ru_per_s * min(1.0, max(_LEAST_SHARE, busiest))

@@ -7,7 +7,7 @@ guarantee it, and has it only where it is switched on. Off unless asked for.
 
 from __future__ import annotations
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.model.request_units import RU
 
 
@@ -16,9 +16,9 @@ class BurstCapacity:
 
     __slots__ = ("_kept", "_per_s", "_seconds")
 
-    def __init__(self, cosmos: Cosmos) -> None:
-        self._seconds = cosmos.burst_capacity_s
-        self._per_s = round(cosmos.burst_ru_per_s * RU)
+    def __init__(self, limits: RequestUnitLimits) -> None:
+        self._seconds = limits.burst_capacity_s
+        self._per_s = round(limits.burst_ru_per_s * RU)
         self._kept = 0
 
     def keep(self, unused: int, share: int) -> None:

@@ -7,15 +7,15 @@ Table": a RowKey has at most 255 bytes.
 
 from __future__ import annotations
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.requests import Asked
 
 
-def keys_too_long(asked: Asked, cosmos: Cosmos) -> bool:
+def keys_too_long(asked: Asked, limits: RequestUnitLimits) -> bool:
     """Whether a key in a request is too long."""
     keys = [(asked.partition_key, asked.row_key), *(row[:2] for row in asked.rows)]
     return any(
-        _over(partition_key, cosmos.partition_key_bytes) or _over(row_key, cosmos.row_key_bytes)
+        _over(partition_key, limits.partition_key_bytes) or _over(row_key, limits.row_key_bytes)
         for partition_key, row_key in keys
     )
 

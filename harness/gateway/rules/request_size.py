@@ -7,10 +7,10 @@ size of a transaction is that of its entities.
 
 from __future__ import annotations
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.requests import Asked
 
 
-def too_large(asked: Asked, cosmos: Cosmos) -> bool:
+def too_large(asked: Asked, limits: RequestUnitLimits) -> bool:
     """Whether a request writes too many bytes."""
-    return sum([weight.size for weight in asked.weights]) > cosmos.request_bytes
+    return sum([weight.size for weight in asked.weights]) > limits.request_bytes

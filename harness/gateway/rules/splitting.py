@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.model.physical_partitions import HASHES, PhysicalPartitions, hash_of
 
 _SLOTS = 4096
@@ -48,13 +48,13 @@ class SplittingRule:
         splits: The latest splits, oldest first.
     """
 
-    def __init__(self, cosmos: Cosmos) -> None:
-        self._most_bytes = cosmos.partition_bytes
+    def __init__(self, limits: RequestUnitLimits) -> None:
+        self._most_bytes = limits.partition_bytes
         self._bytes = [0] * _SLOTS
         self._entities = [0] * _SLOTS
         self._by_number: dict[int, int] = {}
         self._unsplit: dict[int, int] = {}
-        self.partitions = PhysicalPartitions.even(cosmos.physical_partitions)
+        self.partitions = PhysicalPartitions.even(limits.physical_partitions)
         self.count = 0
         self.splits: deque[Split] = deque(maxlen=_SPLITS_KEPT)
 

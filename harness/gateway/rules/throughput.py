@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from harness.gateway.limits import Cosmos
+from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.rules.burst_capacity import BurstCapacity
 from harness.model.physical_partitions import share_ru_per_s
 from harness.model.request_units import RU
@@ -43,12 +43,12 @@ class ThroughputRule:
         busiest: The most that a physical partition used in one second, as a share of its own.
     """
 
-    def __init__(self, cosmos: Cosmos) -> None:
-        self._cosmos = cosmos
+    def __init__(self, limits: RequestUnitLimits) -> None:
+        self._limits = limits
         self._budgets: dict[int, _Budget] = {}
         self._share = 0
         self.busiest = 0.0
-        self.divide(cosmos.physical_partitions)
+        self.divide(limits.physical_partitions)
 
     @property
     def share_ru_per_s(self) -> float:
@@ -57,9 +57,8 @@ class ThroughputRule:
 
     def divide(self, count: int) -> None:
         """Divide the provisioned throughput among ``count`` physical partitions."""
-        cosmos = self._cosmos
-        per_s = share_ru_per_s(cosmos.provisioned_ru_per_s, count)
-        self._share = max(1, round(min(per_s, cosmos.partition_ru_per_s) * RU))
+        per_s = share_ru_per_s(self._limits.provisioned_ru_per_s, count)
+        self._share = max(1, round(min(per_s, self._limits.partition_ru_per_s) * RU))
 
     def allows(self, number: int, now_s: float) -> bool:
         """Whether the physical partition has anything left for a request."""
@@ -90,7 +89,7 @@ class ThroughputRule:
         budget = self._budgets.get(number)
         if budget is None:
             budget = self._budgets[number] = _Budget(
-                second, self._share, BurstCapacity(self._cosmos)
+                second, self._share, BurstCapacity(self._limits)
             )
         elif second > budget.second:
             passed = second - budget.second

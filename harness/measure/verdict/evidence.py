@@ -18,7 +18,6 @@ from harness.model.figures import agreed, counted, milliseconds, of_core, percen
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttled_of
 from harness.model.services.service import CountedUnit, Service, Targets
-from harness.model.services.storage import AZURITE
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 SHORTEST_S = 5
@@ -411,11 +410,10 @@ def _busy(who: str, share: float) -> str:
 
 
 def _full_machine(generator: GeneratorPart, kind: Service) -> ClientLimit:
-    runs_both = ", which also runs the emulator," if kind == AZURITE else ""
     full = None if generator.capacity is None else generator.capacity.fullest
     shares = "" if full is None else f" ({full.described})"
     return ClientLimit(
         "machine" if full is not None and full.mostly_used_by == OTHERS else "generator",
-        f"the machine{runs_both} was saturated in {percent(generator.machine_busy_share)} of the "
+        f"{kind.machine} was saturated in {percent(generator.machine_busy_share)} of the "
         f"seconds{shares}",
     )

@@ -23,7 +23,6 @@ from harness.model.figures import (
 from harness.model.operation import FOLDED
 from harness.model.outcome import Fault, Outcome, Scope, throttled_of
 from harness.model.services.service import CountedUnit
-from harness.model.services.storage import AZURITE, GATEWAY
 
 SHOWN_GAP_S = 2
 """A shorter gap may be a single operation that failed."""
@@ -135,9 +134,9 @@ def costly_words(evidence: Evidence) -> str:
 
 def likely_words(evidence: Evidence) -> str:
     """What throttles partitions far below their target, as far as the run allows for it."""
-    if evidence.kind == GATEWAY and evidence.enforced is None:
+    if evidence.kind.models_targets and evidence.enforced is None:
         return "the limits that the gateway enforces are not known"
-    if evidence.kind == AZURITE:
+    if not evidence.kind.throttles:
         return "an emulator throttles nothing, and the limits of what is in front of it are unknown"
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
     if len(evidence.snapshot.partitions) > 1:
@@ -188,7 +187,7 @@ def _rates(evidence: Evidence) -> Iterator[str]:
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
         # A gateway may throttle at a fraction of it.
-        of = "the published target" if evidence.kind == GATEWAY else "its target"
+        of = "the published target" if evidence.kind.models_targets else "its target"
         yield (
             f"{named(hottest)} was the busiest: {least_words(evidence, hottest)}{number(rate)} "
             f"{evidence.unit.rate}, "

@@ -241,7 +241,7 @@ class Throttled:
                 return f"{where}, which points to too little throughput"
 
 
-def throttled_of_cosmos(evidence: Evidence) -> Throttled | None:
+def throttled_by_units(evidence: Evidence) -> Throttled | None:
     """Which keys Cosmos DB throttled, and how much was used meanwhile; None if it did not."""
     snapshot = evidence.snapshot
     parts = [part for part in snapshot.partitions if not part.partition.whole_table]
@@ -408,7 +408,7 @@ def unit_sentences(evidence: Evidence, name: str) -> Iterator[str]:
     ]
     if costs:
         yield "operations by their cost: " + "; ".join(costs)
-    if (throttled := throttled_of_cosmos(evidence)) is not None:
+    if (throttled := throttled_by_units(evidence)) is not None:
         yield throttled.figures
 
 

@@ -21,10 +21,9 @@ from harness.measure.verdict.observations import (
     throttling_words,
     waiting_words,
 )
-from harness.measure.verdict.request_units import ThrottlingCause, throttled_of_cosmos, usage_of
+from harness.measure.verdict.request_units import ThrottlingCause, throttled_by_units, usage_of
 from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.model.outcome import Scope, throttled_of
-from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.target import TARGET_ENTITY_BYTES
 
 THROTTLED_FROM = 0.001
@@ -55,7 +54,7 @@ _SEARCH_LIMITS = {
 }
 
 
-_COSMOS_LIMITS = {
+_LIMITS_IN_UNITS = {
     ThrottlingCause.HOT_PARTITION: "partition",
     ThrottlingCause.THROUGHPUT: "throughput",
     ThrottlingCause.COSTLY_OPERATION: "operation",
@@ -191,14 +190,14 @@ def _failing(evidence: Evidence) -> VerdictPart:
 
 def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
-    cosmos = throttled_of_cosmos(evidence) if evidence.kind.charges else None
-    by = evidence.throttled_by if cosmos is None else _COSMOS_LIMITS[cosmos.cause]
+    units = throttled_by_units(evidence) if evidence.kind.charges else None
+    by = evidence.throttled_by if units is None else _LIMITS_IN_UNITS[units.cause]
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
-    answer = "" if cosmos is None else f". {cosmos.described}"
-    if cosmos is None and by in ("server", "unknown"):
+    answer = "" if units is None else f". {units.described}"
+    if units is None and by in ("server", "unknown"):
         answer = costly_words(evidence)
         if by == "unknown":
             answer = f". No limit is known to be the cause; {likely_words(evidence)}{answer}"
@@ -300,11 +299,11 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         if snapshot.request_units is not None:
             return _against_throughput(evidence, limited_by)
         everything = evidence.rate(snapshot.entities_per_s)
-        if evidence.kind == AZURITE_BLOBS:
+        if not evidence.kind.documented:
             return _verdict(
                 VerdictResult.NO_TARGET,
                 limited_by,
-                "No target: the documents name none for blobs. The run made "
+                f"No target: the documents name none for {evidence.kind.partitions}. The run made "
                 f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
             )
         why = ", which counts request units, and no answer named its charge"

@@ -1,4 +1,7 @@
-"""The services that the harness knows. A further one is a file here, and an entry below."""
+"""The services that the harness knows. A further one is a file here, and an entry below.
+
+Code outside of this package that needs one of them takes it by its part in the harness.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,33 @@ from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 
 SERVICES = (STORAGE, AZURITE, AZURITE_BLOBS, GATEWAY, COSMOS, COSMOS_EMULATOR)
+USUAL = STORAGE
+"""The service of a profile, a log or a host that tells nothing else."""
+EMBEDDED = AZURITE
+"""What the harness starts where no endpoint is given, and what answers on this machine."""
 
 
 def service_named(name: str) -> Service:
     """The service of a name; for one of a later version of the harness, one without targets."""
     unknown = Service(name=name, described=name, targets=None)
     return next((one for one in SERVICES if one.name == name), unknown)
+
+
+def service_described(text: str) -> Service:
+    """The service with that name in outputs; the usual one where none has it."""
+    return next((one for one in SERVICES if one.described == text), USUAL)
+
+
+def service_of_session(kind: str) -> Service | None:
+    """The only service that a kind of session sends to; None for those that send to tables."""
+    return next((one for one in SERVICES if one.session and one.session == kind), None)
+
+
+def service_provisioned(*, in_units: bool) -> Service:
+    """The service of a profile without hosts, by whether request units are provisioned for it."""
+    return COSMOS if in_units else USUAL
+
+
+def service_throttling(*, in_units: bool) -> Service:
+    """What the embedded server becomes behind the gateway, by what its limits count."""
+    return COSMOS_EMULATOR if in_units else GATEWAY

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.model.services.service import Service
+from harness.model.services.service import LimitUnit, Service
 
-COSMOS = Service(name="cosmos", described="Azure Cosmos DB for Table", targets=None, charges=True)
+COSMOS = Service(
+    name="cosmos",
+    described="Azure Cosmos DB for Table",
+    targets=None,
+    limits=LimitUnit.REQUEST_UNITS,
+    merges_by_post=True,
+    audience="cosmos",
+    role="Cosmos DB Built-in Data Contributor on the account",
+)
 COSMOS_EMULATOR = dataclasses.replace(
     COSMOS,
     name="cosmos-emulator",
     described="Cosmos DB stand-in (emulator: Azurite behind a model)",
     emulated=True,
     origin="Stand-in for Cosmos DB.",
+    # azure-data-tables takes any other name, and port 10002, for Table storage.
+    sdk_host="localhost",
 )

@@ -7,6 +7,8 @@ has for itself are listed in a test of `tests/rules/`.
 from __future__ import annotations
 
 import dataclasses
+import enum
+from typing import Literal
 
 from harness.model.figures import counted
 
@@ -29,6 +31,19 @@ class CountedUnit:
 ENTITIES = CountedUnit("entity", "entities")
 
 
+Server = Literal["table", "blob"]
+"""The servers of Azurite that runs use."""
+
+
+class LimitUnit(enum.Enum):
+    """What the limits of a service count."""
+
+    ENTITIES = enum.auto()
+    REQUEST_UNITS = enum.auto()
+    UNDOCUMENTED = enum.auto()
+    """Nothing that the documents name."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """Entities a second that one partition and one account are published to serve."""
@@ -49,20 +64,61 @@ class Service:
         name: Its identifier in records, labels and options.
         described: The name in outputs, which marks emulators.
         store: What holds them: a table, or a container.
+        partitions: What has a name of its own in them.
+        layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
+        same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
+        page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
         targets: What an endpoint is held against; None where no target is in units a second.
+        limits: What its limits count, and so which practices apply to it.
+        throttles: Whether it answers that there is too much load.
+        models_targets: Whether what throttles is a model of the targets, with limits of its own.
         emulated: Whether it shares the machine with the load generator.
-        charges: Whether its limits are in request units, as those of Cosmos DB are.
+        machine: What the machine of the generator is called.
+        server: The server of Azurite that stands in for it, if one does.
         origin: What answered if it was not the service: the beginning of a footnote.
+        selectable: Whether an option names it; others follow from what a run starts or sends.
+        sdk_host: The only name of this machine to which SDKs speak its dialect; empty for any.
+        session: The kind of session that sends to it alone; empty where all others do.
+        merges_by_post: Whether a merge is a POST with ``X-HTTP-Method``, because it has no PATCH.
+        audience: The service for which Entra ID makes a token, in its address.
+        role: What a login needs in order to read and write.
     """
 
     name: str
     described: str
     unit: CountedUnit = ENTITIES
-    store: str = "table"
+    store: Literal["table", "container"] = "table"
+    partitions: str = "partitions"
+    layout: str = ""
+    same_as: str = ""
+    page_bytes: int | None = None
     targets: Targets | None = PUBLISHED
+    limits: LimitUnit = LimitUnit.ENTITIES
+    throttles: bool = True
+    models_targets: bool = False
     emulated: bool = False
-    charges: bool = False
+    machine: str = "the machine"
+    server: Server = "table"
     origin: str = ""
+    selectable: bool = True
+    sdk_host: str = ""
+    session: str = ""
+    merges_by_post: bool = False
+    audience: str = "storage"
+    role: str = (
+        "Storage Table Data Contributor on the account. Owner, Contributor and Reader give no "
+        "access to data, and Storage Table Data Reader does not write"
+    )
+
+    @property
+    def charges(self) -> bool:
+        """Whether its limits are in request units."""
+        return self.limits is LimitUnit.REQUEST_UNITS
+
+    @property
+    def documented(self) -> bool:
+        """Whether the documents name its limits."""
+        return self.limits is not LimitUnit.UNDOCUMENTED
 
     def __str__(self) -> str:
         return self.name

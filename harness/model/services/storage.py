@@ -8,12 +8,16 @@ STORAGE = Service(name="storage", described="Azure Table storage")
 AZURITE = Service(
     name="azurite",
     described="Azurite (emulator: its figures are emulator capacity, not Azure's)",
+    throttles=False,
     emulated=True,
+    machine="the machine, which also runs the emulator,",
     origin="Emulator.",
 )
 GATEWAY = Service(
     name="gateway",
     described="Azurite behind a model of the published limits",
+    models_targets=True,
     emulated=True,
     origin="Azurite behind a model of the published limits.",
+    selectable=False,
 )

@@ -15,13 +15,12 @@ from harness.measure.counts.behaviour import BATCH
 from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
-from harness.model.entity import BLOB_READ_BYTES, MAX_PAGE_ENTITIES
+from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
-from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services import USUAL
 from harness.model.services.service import Service
-from harness.model.services.storage import STORAGE
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
 from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, thinned
@@ -375,12 +374,12 @@ def _query_seen(sent: Sent) -> QuerySeen:
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
-    kind: Service = STORAGE,
+    kind: Service = USUAL,
     preparation: Preparation | None = None,
 ) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
-    Request units are counted if the endpoint's ``kind`` is Cosmos DB or its stand-in.
+    Request units are counted if the endpoint's ``kind`` charges them.
     ``preparation`` belongs to the trace of a replay. A `SetupError` says why a scenario cannot be
     made, or which line of it raises.
     """
@@ -392,9 +391,9 @@ def observe(
     shares = LoadShares(loaded)
     charges = None
     page = MAX_PAGE_ENTITIES
-    if kind == AZURITE_BLOBS:
+    if kind.page_bytes is not None:
         _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-        page = max(1, BLOB_READ_BYTES // line_bytes)
+        page = max(1, kind.page_bytes // line_bytes)
     if kind.charges:
         _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
         charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)

@@ -20,7 +20,6 @@ from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
 from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
-from harness.model.services.storage import AZURITE, STORAGE
 from harness.model.target import UNKNOWN_THROUGHPUT
 from harness.profile.checks.prediction import KeyRanges, utf8_bytes
 from harness.profile.checks.seen import (
@@ -48,9 +47,8 @@ def seen_in(record: RunRecord) -> Seen:
         load = profile.load_model
         setting = load.setting
         # The cap that was in force, whatever an account would have had.
-        emulated = record.endpoint.service.emulated
-        kind = AZURITE if emulated else STORAGE
-        requested = load.highest_per_s(kind, entities / operations if entities else 1.0)
+        each = entities / operations if entities else 1.0
+        requested = load.highest_per_s(record.endpoint.service, each)
     keys = None
     if profile is not None and profile.scenario is None and profile.replay is None:
         # Of other loads the record does not say how the loaded entities are spread.

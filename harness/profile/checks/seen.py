@@ -18,6 +18,8 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
+from harness.model.services import service_of_session
+from harness.model.services.service import LimitUnit, Service
 from harness.model.target import Throughput
 from harness.profile.settings.schema import Profile
 
@@ -242,7 +244,7 @@ class Seen:
         if verdict.result == VerdictResult.OVER_TARGET:
             found = _exceeded(record) or ["partition"]
         elif throttled and found == ["unknown"]:
-            found = ["partition", "throughput"] if self.cosmos else ["server"]
+            found = ["server"] if self.charges is None else ["partition", "throughput"]
         elif not throttled and verdict.result not in _LIMITED:
             found = []
         elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:
@@ -272,14 +274,16 @@ class Seen:
         return (self.hot_row_share or 0.0) >= _HOT_ROW
 
     @property
-    def cosmos(self) -> bool:
-        """Whether the service is Cosmos DB, which has other limits than Storage."""
-        return self.charges is not None
+    def limited_in(self) -> LimitUnit:
+        """What the limits of the service count, by which practices apply."""
+        if self.without_rows is not None:
+            return self.without_rows.limits
+        return LimitUnit.ENTITIES if self.charges is None else LimitUnit.REQUEST_UNITS
 
     @property
-    def in_blobs(self) -> bool:
-        """Whether entities are lines of blobs, in place of rows of tables."""
-        return self.profile is not None and self.profile.session.kind == "blob"
+    def without_rows(self) -> Service | None:
+        """The service whose entities are not rows of tables; None where they are."""
+        return None if self.profile is None else service_of_session(self.profile.session.kind)
 
     @property
     def written(self) -> int:

@@ -9,6 +9,7 @@ from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.practice import (
     COSMOS,
     COSMOS_FAQ,
+    UNIT_LIMITS,
     UNITS,
     Assessment,
     consider,
@@ -47,7 +48,7 @@ _SOON_DAYS = 365
     "request-units",
     "the load fits into the provisioned request units",
     _PROVISIONED,
-    cosmos=True,
+    applies=UNIT_LIMITS,
     relieves=("throughput",),
 )
 @says(COSMOS, _PHYSICAL, "throughput is provisioned for a container")
@@ -76,7 +77,7 @@ def request_units(seen: Seen) -> Assessment | None:
     "hot-partition-key",
     "no PartitionKey takes more than its share of the request units",
     "keys.distribution",
-    cosmos=True,
+    applies=UNIT_LIMITS,
     relieves=("partition",),
 )
 @says(COSMOS, _PHYSICAL, "a PartitionKey has at most 10,000 RU/s, those of its physical partition")
@@ -110,7 +111,7 @@ def hot_partition_key(seen: Seen) -> Assessment | None:
     "costly-operations",
     "no operation takes most of the request units",
     "mix",
-    cosmos=True,
+    applies=UNIT_LIMITS,
     relieves=("throughput", "operation"),
 )
 @says(UNITS, "Request unit considerations", "what an operation reads and writes decides its charge")
@@ -128,7 +129,7 @@ def costly_operations(seen: Seen) -> Assessment | None:
     "physical-partitions",
     "request units spread evenly over the physical partitions",
     "keys.partitions",
-    cosmos=True,
+    applies=UNIT_LIMITS,
 )
 @says(COSMOS, _PHYSICAL, "each has an equal part of the throughput; a hot one wastes the others'")
 @says(COSMOS, _CHOOSE, "even use of PartitionKeys makes physical partitions even")
@@ -169,7 +170,10 @@ def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessmen
 
 
 @practice(
-    "partition-size", "the data of a PartitionKey stays below 20 GB", "keys.partitions", cosmos=True
+    "partition-size",
+    "the data of a PartitionKey stays below 20 GB",
+    "keys.partitions",
+    applies=UNIT_LIMITS,
 )
 @says(COSMOS, "Logical partitions", "the data of one PartitionKey has 20 GB at most")
 @remedy("Make PartitionKeys finer, for example with a date, so that each stops growing.")
@@ -200,7 +204,9 @@ def _growth(seen: Seen, charges: ChargesSeen) -> float:
     return per_operation * charges.per_s / charges.each * charges.shares.hottest_share
 
 
-@practice("key-bytes", "keys are no longer than Cosmos DB allows", "keys.prefix", cosmos=True)
+@practice(
+    "key-bytes", "keys are no longer than Cosmos DB allows", "keys.prefix", applies=UNIT_LIMITS
+)
 @says(COSMOS, _CHOOSE, "PartitionKeys of 2,048 bytes, or 101 without large partition keys")
 @says(COSMOS_FAQ, _DIFFERENT, "RowKeys of 255 bytes")
 @remedy("Shorten the keys.")
@@ -222,7 +228,7 @@ def key_bytes(seen: Seen) -> Assessment | None:
     return fine(f"The longest PartitionKey has {partition} bytes{rows}.")
 
 
-@practice("cross-partition", "queries name the PartitionKey", "mix", cosmos=True)
+@practice("cross-partition", "queries name the PartitionKey", "mix", applies=UNIT_LIMITS)
 @says(COSMOS, _READ_HEAVY, "a filter by the key goes to one physical partition only")
 @disagrees(COSMOS, _READ_HEAVY, "no concern below 30,000 RU/s and 100 GB")
 @remedy("Name the PartitionKey in the filter, or store the data a second time by the other key.")
@@ -245,7 +251,10 @@ def cross_partition(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "transaction-bytes", "a transaction has at most 2 MB", "transaction.operations", cosmos=True
+    "transaction-bytes",
+    "a transaction has at most 2 MB",
+    "transaction.operations",
+    applies=UNIT_LIMITS,
 )
 @says(COSMOS_FAQ, _DIFFERENT, "batches of 2 MB; Storage allows 4 MiB")
 @remedy("Put fewer entities into a transaction.")

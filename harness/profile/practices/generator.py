@@ -16,6 +16,7 @@ from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
+    EVERYWHERE,
     PROFILES,
     README,
     SESSIONS,
@@ -35,7 +36,9 @@ _GENERATOR = ("generator", "machine")
 _HEAVY_SESSIONS = ("sdk", "sdk-default")
 
 
-@practice("generator-size", "the generator is large enough", blobs=True, relieves=_GENERATOR)
+@practice(
+    "generator-size", "the generator is large enough", applies=EVERYWHERE, relieves=_GENERATOR
+)
 @says(CHECKLIST, "Unbounded parallelism", "an overloaded client measures its own limit")
 def generator_size(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
@@ -135,7 +138,7 @@ def gateway_processes(seen: Seen) -> Assessment | None:
     return offends(f"The gateway had no reserve in {busy} of the seconds.")
 
 
-@practice("emulator", "limits are those of an account", blobs=True, relieves=("endpoint",))
+@practice("emulator", "limits are those of an account", applies=EVERYWHERE, relieves=("endpoint",))
 @says(README, "Against your own account", "an emulator has a capacity of its own")
 @remedy("Repeat the run against an account.")
 def emulator(seen: Seen) -> Assessment | None:
@@ -145,7 +148,7 @@ def emulator(seen: Seen) -> Assessment | None:
     return offends("The limit here is the capacity of an emulator.")
 
 
-@practice("location", "the client is near the account", blobs=True, relieves=("endpoint",))
+@practice("location", "the client is near the account", applies=EVERYWHERE, relieves=("endpoint",))
 @says(CHECKLIST, "Location", "run in the account's region")
 @remedy("Run the generator in the account's region.")
 def location(seen: Seen) -> Assessment | None:

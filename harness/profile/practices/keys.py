@@ -10,9 +10,11 @@ from harness.profile.checks.seen import MISSING, Seen, TableSeen
 from harness.profile.practices.practice import (
     BLOG,
     CHECKLIST,
+    ENTITY_LIMITS,
     KEYS,
     PARTITIONING,
     STRATEGIES,
+    WITHOUT_ROWS,
     Assessment,
     Severity,
     consider,
@@ -59,7 +61,7 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
     "append-only",
     "inserts go to several places in key order",
     "keys.scheme",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("partition", "server"),
 )
 @says(CHECKLIST, _APPEND_ONLY, "keys that follow time put all inserts into the last partition")
@@ -95,12 +97,14 @@ def _several(seen: Seen) -> list[TableSeen]:
     return [table for table in seen.tables or () if table.partitions > 1]
 
 
-@practice("blob-names", "names of blobs do not begin with a date", "keys.scheme", blobs=True)
+@practice(
+    "blob-names", "names of blobs do not begin with a date", "keys.scheme", applies=WITHOUT_ROWS
+)
 @says(STRATEGIES, "Partitioning Azure Blob Storage", "names by date lead all traffic to one server")
 @remedy("Begin the names with a hash of three digits, as profile log-in-blobs-hashed does.")
 def blob_names(seen: Seen) -> Assessment | None:
     growing = [table for table in seen.tables or () if table.growth is not None]
-    if not seen.in_blobs or not growing:
+    if not growing:
         return None
     if not any(table.dates for table in growing):
         return fine("Names of blobs do not begin with a date.")
@@ -177,7 +181,7 @@ def _near_target(seen: Seen) -> Severity:
     "hot-partition",
     "no partition takes more than its share of the load",
     "keys.distribution",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("partition",),
 )
 @says(CHECKLIST, "High-traffic data", "no partition should come near its target")
@@ -251,7 +255,7 @@ def hot_row(seen: Seen) -> Assessment | None:
     "hot-range",
     "no range of neighbouring keys takes most of the load",
     "keys.scheme",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("server",),
 )
 @says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")

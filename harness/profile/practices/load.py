@@ -8,10 +8,13 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.observations import SUDDEN_S
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, number, percent
+from harness.model.services import USUAL
 from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
+    ENTITY_LIMITS,
+    EVERYWHERE,
     Assessment,
     consider,
     fine,
@@ -35,7 +38,7 @@ _UNEVEN = 1.5
 """An account with this multiple of its equal share of the load is uneven."""
 
 
-@practice("parallelism", "the number of concurrent requests is bounded", blobs=True)
+@practice("parallelism", "the number of concurrent requests is bounded", applies=EVERYWHERE)
 @says(CHECKLIST, "Unbounded parallelism", "it exceeds the client's limits or the targets")
 @remedy("Set a cap, and raise it step by step.")
 def parallelism(seen: Seen) -> Assessment | None:
@@ -45,7 +48,7 @@ def parallelism(seen: Seen) -> Assessment | None:
         )
     users, setting = seen.profile.load.users, seen.requested_setting
     if seen.requested is not None:
-        unit = "lines/s" if seen.in_blobs else "entities/s"
+        unit = (seen.without_rows or USUAL).unit.rate
         who = "The load was" if seen.recorded else "An account gets"
         return fine(f"{who} at most {number(seen.requested)} {unit}.", setting=setting)
     judge = offends if users > _MANY_USERS else consider
@@ -58,7 +61,7 @@ def parallelism(seen: Seen) -> Assessment | None:
     "connections",
     "there are enough connections",
     "session.connections",
-    blobs=True,
+    applies=EVERYWHERE,
     relieves=("generator",),
 )
 @says(CHECKLIST, "Increase default connection limit", "about one for each concurrent request")
@@ -86,7 +89,7 @@ def connections(seen: Seen) -> Assessment | None:
     "ramp",
     "the load rises slowly",
     "load.spawn_rate_per_s",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("throttling",),
 )
 @says(CHECKLIST, "Targets for data operations", "a burst is throttled until it is balanced")
@@ -146,7 +149,7 @@ def _jumped(record: RunRecord) -> Assessment:
 @practice(
     "account-target",
     "the load stays under the account's target",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("account",),
 )
 @says(CHECKLIST, "Capacity and transaction targets", "or use several accounts")
@@ -169,7 +172,7 @@ def account_target(seen: Seen) -> Assessment | None:
 @practice(
     "account-spread",
     "partitions spread evenly over the accounts",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("account",),
 )
 @says(CHECKLIST, "High-traffic data", "no partition should have far more traffic than others")
@@ -188,7 +191,7 @@ def account_spread(seen: Seen) -> Assessment | None:
     "entity-size",
     "entities have 1 KiB, the size that the targets assume",
     "entity.size_bytes",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
 )
 @says(CHECKLIST, "Entities per second (storage account)", "the targets hold for 1 KB")
 @remedy("Use 1024, unless the test is about entities of another size.")

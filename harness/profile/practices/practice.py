@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 
 from harness.model.figures import counted
+from harness.model.services.service import LimitUnit
 from harness.profile.checks.seen import Seen
 
 
@@ -79,6 +80,14 @@ offends, consider, fine, untold = (functools.partial(Assessment, severity) for s
 Check = Callable[[Seen], Assessment | None]
 
 
+ENTITY_LIMITS = frozenset((LimitUnit.ENTITIES,))
+UNIT_LIMITS = frozenset((LimitUnit.REQUEST_UNITS,))
+TABLES = ENTITY_LIMITS | UNIT_LIMITS
+"""Where practices apply: services with limits in entities, in request units, or in either."""
+WITHOUT_ROWS = frozenset((LimitUnit.UNDOCUMENTED,))
+EVERYWHERE = TABLES | WITHOUT_ROWS
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Practice:
     """A check, which compares what was seen with the practice, and its decorators.
@@ -87,8 +96,7 @@ class Practice:
         name: Its identifier, also in ``docs/checklist.md``.
         title: What to do, in a few words.
         sources: The documents that ask for it, and those that disagree.
-        cosmos: True if it is about Cosmos DB only, False if about Storage only, None for both.
-        blobs: Whether it is also about lines in blobs, which have neither rows nor targets.
+        applies: What the limits of the services count that it is about.
         relieves: The limits of a run (`Seen.limits`) that it bears on: where one of them held the
             run back, and the practice is violated, the report advises it.
     """
@@ -99,13 +107,12 @@ class Practice:
     setting: str = ""
     change: str = ""
     sources: tuple[Source, ...] = ()
-    cosmos: bool | None = None
-    blobs: bool = False
+    applies: frozenset[LimitUnit] = TABLES
     relieves: tuple[str, ...] = ()
 
     def look(self, seen: Seen) -> Assessment | None:
         """What was seen of the practice; None if the practice does not apply."""
-        if self.cosmos not in (None, seen.cosmos) or (seen.in_blobs and not self.blobs):
+        if seen.limited_in not in self.applies:
             return None
         look = self.check(seen)
         if look is None:
@@ -124,8 +131,7 @@ def practice(
     title: str,
     setting: str = "",
     *,
-    cosmos: bool | None = None,
-    blobs: bool = False,
+    applies: frozenset[LimitUnit] = TABLES,
     relieves: tuple[str, ...] = (),
 ) -> Decorator:
     """Name the practice of a check, and the setting that usually decides it."""
@@ -134,8 +140,7 @@ def practice(
         name=name,
         title=title,
         setting=setting,
-        cosmos=cosmos,
-        blobs=blobs,
+        applies=applies,
         relieves=relieves,
     )
 

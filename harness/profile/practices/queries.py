@@ -7,6 +7,7 @@ from harness.model.figures import counted, data_size, percent
 from harness.profile.checks.seen import MISSING, QuerySeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
+    EVERYWHERE,
     PARTITIONING,
     STRATEGIES,
     Assessment,
@@ -209,7 +210,10 @@ def data_series(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "blobs", "data that is written and read in bulk is in blobs", "mix.transaction", blobs=True
+    "blobs",
+    "data that is written and read in bulk is in blobs",
+    "mix.transaction",
+    applies=EVERYWHERE,
 )
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")
@@ -226,7 +230,7 @@ def blobs(seen: Seen) -> Assessment | None:
     ]
     if not ranges:
         return None
-    if seen.in_blobs:
+    if seen.without_rows is not None:
         why = "Batches are appended to blobs, which are read by ranges of bytes."
         return fine(why, setting="session.kind")
     return consider(

@@ -9,6 +9,8 @@ from harness.model.figures import agreed, counted
 from harness.profile.checks.seen import MISSING, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
+    ENTITY_LIMITS,
+    EVERYWHERE,
     PARTITIONING,
     Assessment,
     consider,
@@ -32,7 +34,7 @@ _MANY_AT_ONCE = 0.1
     "back-off",
     "retries wait longer each time",
     "retry.strategy",
-    blobs=True,
+    applies=EVERYWHERE,
     relieves=("throttling",),
 )
 @says(CHECKLIST, "Timeout and Server Busy errors", "back off exponentially")
@@ -100,7 +102,7 @@ def _waited(waits: WaitsPart, throttled: int) -> Assessment | None:
     "partition-moves",
     "retries outlast the move of a partition",
     "retry",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("throttling",),
 )
 @says(PARTITIONING, "Load balancing", "a partition that moves is offline for a few seconds")

@@ -8,6 +8,7 @@ from harness.profile.checks.seen import MISSING, Seen
 from harness.profile.practices.practice import (
     BLOG,
     CHECKLIST,
+    ENTITY_LIMITS,
     PARTITIONING,
     STRATEGIES,
     Assessment,
@@ -33,7 +34,7 @@ _OF_TABLES = "Partitioning Azure Table storage"
     "transactions",
     "writes to one partition are batched",
     "mix.transaction",
-    cosmos=False,
+    applies=ENTITY_LIMITS,
     relieves=("writes",),
 )
 @says(CHECKLIST, "Batching", "fewer round trips, one billable transaction for 100")

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from harness.measure.record.record import BODIES_ONLY, RunRecord
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import agreed, listed, percent
-from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.differences import (
     FEW_REPEATS,
     NEVER_WITHIN,
@@ -298,9 +297,9 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
         seconds = one.measured_s, other.measured_s
         if _apart(*seconds, _OTHER_DURATION):
             sentences.append(f"{a} was measured for {seconds[0]:,} s, {b} for {seconds[1]:,} s.")
-    on_blobs = {run.records[0].endpoint.service == AZURITE_BLOBS for run in subjects}
-    if len(on_blobs) > 1:
-        sentences.append("A line of a blob counts as an entity of a table.")
+    corresponds = {run.records[0].endpoint.service.same_as for run in subjects}
+    if len(corresponds) > 1:
+        sentences.extend(sorted(filter(None, corresponds)))
     off_size = [one.letter for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(

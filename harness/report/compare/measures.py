@@ -174,7 +174,7 @@ def _latency(of: str, share: int) -> Measure:
     return Measure(name, f"p{share} {of}, ms", noun, "ms", read, scatter, False)
 
 
-def _of_cosmos(
+def _in_units(
     name: str,
     label: str,
     noun: str,
@@ -208,11 +208,11 @@ MEASURES: tuple[Measure, ...] = (
     Measure("sustained_per_s", "sustained/s", _SUSTAINED, "", _sustained, more_is_better=True),
     Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _hot_ratio, _HOT),
     Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _of_limit, _ENTITIES),
-    _of_cosmos("ru_per_s", "RU/s", "RU/s", _units("mean"), _CHARGED),
-    _of_cosmos("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _units("best_1s")),
-    _of_cosmos("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),
-    _of_cosmos("ru_ratio(partition)", "hottest, of its RU/s", _OF_PARTITION, _hottest_units),
-    _of_cosmos("ru_ratio(account)", "of provisioned RU/s", _OF_THROUGHPUT, _OF_UNITS, _CHARGED),
+    _in_units("ru_per_s", "RU/s", "RU/s", _units("mean"), _CHARGED),
+    _in_units("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _units("best_1s")),
+    _in_units("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),
+    _in_units("ru_ratio(partition)", "hottest, of its RU/s", _OF_PARTITION, _hottest_units),
+    _in_units("ru_ratio(account)", "of provisioned RU/s", _OF_THROUGHPUT, _OF_UNITS, _CHARGED),
     Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, _SHARE, False),
     *map(_throttled, ("", "partition", "account")),
     *(_latency(of, share) for of in ("service", "response") for share in (50, 99)),

@@ -16,7 +16,7 @@ from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
-from harness.model.services.service import PUBLISHED
+from harness.model.services.service import PUBLISHED, LimitUnit
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity, Source
@@ -62,10 +62,9 @@ class Checked:
 def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str:
     """The findings, worst first, each with its reason, its remedy and its sources."""
     title = "measured" if checked.measured else "predicted"
-    charges = checked.seen.charges
-    profile = checked.seen.profile
-    blobs = profile is not None and profile.session.kind == "blob"
-    shares = _shares(checked.seen, page, limited=charges is None and not blobs)
+    charges, profile = checked.seen.charges, checked.seen.profile
+    limited = checked.seen.limited_in is LimitUnit.ENTITIES
+    shares = _shares(checked.seen, page, limited=limited)
     parts: list[RenderableType] = [Text(page.show(checked.name), "bold")]
     if checked.question:
         parts.append(Text(page.show(checked.question), "italic"))

@@ -8,7 +8,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.model.figures import counted, data_size, duration, number, percent
-from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.service import Service
 from harness.profile.build.plan import Cost, Plan, PlannedPhase
 from harness.profile.practices.practice import CHECKLIST
@@ -118,8 +117,8 @@ def _limits(plan: Plan, page: Page) -> RenderableType:
 
 
 def _no_target(kind: Service) -> str:
-    if kind == AZURITE_BLOBS:
-        return "the documents name no target for blobs"
+    if not kind.documented:
+        return f"the documents name no target for {kind.partitions}"
     return "no target in entities/s applies"
 
 

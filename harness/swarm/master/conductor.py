@@ -29,7 +29,6 @@ from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.endpoint.http.exchange import monotonic_utc
-from harness.endpoint.sessions import BLOB
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.options import aliases_from
@@ -63,7 +62,7 @@ from harness.swarm.messages import (
     on,
     send,
 )
-from harness.swarm.plan import OPTION, new_plan, require_blobs, require_spreadable
+from harness.swarm.plan import OPTION, new_plan, require_possible, require_spreadable
 
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced this long before it opens: every worker has it in time."""
@@ -168,8 +167,7 @@ class Conductor:
             own_class=own_class,
             loads=loads,
         )
-        if plan.session == BLOB:
-            require_blobs(plan, observed)
+        require_possible(plan, observed)
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
         run = MasterRun(plan, self.accounts, monotonic_utc(), aliases)

@@ -18,7 +18,6 @@ import gevent
 
 from harness import startup
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.sessions import BLOB
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record import RunRecord
@@ -195,7 +194,7 @@ class ConsoleMessages:
 
     def table_is_created(self) -> None:
         run, plan = self._run, self._run.plan
-        name = f"the container {plan.table}" if plan.session == BLOB else plan.table
+        name = plan.table if plan.store == "table" else f"the {plan.store} {plan.table}"
         where = f"{name} at {run.accounts.host}, {run.accounts.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"

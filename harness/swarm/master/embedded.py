@@ -13,17 +13,13 @@ import psutil
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness.endpoint.azurite.installation import Server
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import Endpoint, as_kind, emulator_endpoint
-from harness.endpoint.sessions import BLOB
-from harness.gateway.limits import COSMOS_LIMITS, limits_path, load_limits
+from harness.gateway.limits import limits_for, limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.model.errors import SetupError
 from harness.model.process import this_process_runs_on
-from harness.model.services.blobs import AZURITE_BLOBS
-from harness.model.services.cosmos import COSMOS_EMULATOR
-from harness.model.services.storage import GATEWAY
+from harness.model.services import EMBEDDED, service_of_session
 from harness.model.target import Throughput
 from harness.swarm.master.master_run import MasterRun
 
@@ -54,32 +50,32 @@ class EmbeddedServers:
         """Start what does not run yet, and return the endpoint of the runs.
 
         ``throttling`` is the name or the file of limits; None for Azurite alone. A gateway with
-        other limits is replaced. Session ``blob`` has Azurite's blob server in place of the table
-        server. A `SetupError` says why a server cannot be started.
+        other limits is replaced. A session that does not send to tables has another
+        server of Azurite. A `SetupError` says why a server cannot be started.
         """
-        if session == BLOB and throttling is not None:
+        only = service_of_session(session)
+        if only is not None and throttling is not None:
             raise SetupError(
-                "the limits of --throttling are those of tables, and session blob sends to blobs: "
-                "leave --throttling out"
+                f"the limits of --throttling are those of tables, and session {session} sends to "
+                f"{only.partitions}: leave --throttling out"
             )
-        if throttling is None and throughput.ru_per_s is not None:
-            throttling = COSMOS_LIMITS
+        if throttling is None and (throttling := limits_for(throughput)) is not None:
             say(
                 "The profile is for Azure Cosmos DB, so its stand-in is used: Azurite with "
-                f"--throttling {COSMOS_LIMITS}"
+                f"--throttling {throttling}"
             )
-        limits, kind = None if throttling is None else limits_path(throttling), GATEWAY
+        limits = None if throttling is None else limits_path(throttling)
         # Checks the limits before anything is started.
-        if limits is not None and load_limits(limits).cosmos is not None:
-            kind = COSMOS_EMULATOR
+        kind = EMBEDDED if limits is None else load_limits(limits).service
+        if only is not None:
+            kind = only
         atexit.register(self.stop)
-        service: Server = "blob" if session == BLOB else "table"
-        if self._azurite is not None and self._azurite.service != service:
+        if self._azurite is not None and self._azurite.service != kind.server:
             self.stop()
         if self._azurite is None:
-            self._azurite = start_azurite(service=service)
-        if service == "blob":
-            return as_kind(self._azurite.endpoint, AZURITE_BLOBS)
+            self._azurite = start_azurite(service=kind.server)
+        if only is not None:
+            return as_kind(self._azurite.endpoint, kind)
         wanted = None if limits is None else (limits, throughput)
         if self.gateway is not None and wanted != self._gateway_of:
             self.gateway.stop()

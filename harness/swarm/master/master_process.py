@@ -22,12 +22,12 @@ from harness.endpoint.accounts import Accounts, Credentials, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
-from harness.endpoint.sessions import BLOB
 from harness.metrics.exposition import Exposed, LoadState, RunCourse
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
+from harness.model.services import service_of_session
 from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
@@ -43,10 +43,6 @@ from harness.swarm.worker.worker import Worker
 _TELL_AFTER_S = 3.0
 _TELL_EVERY_S = 30.0
 _LOOK_EVERY_S = 0.5
-_BLOBS_ARE_EMBEDDED = (
-    "session blob sends to the embedded Azurite only, and to no other endpoint or account: leave "
-    "-H and hosts out"
-)
 _TOLD_AGAIN_S = 5.0
 """If several workers send the same sentence within this time, it is shown once."""
 _PHASES = tuple(phase.name.lower() for phase in Phase)
@@ -133,8 +129,8 @@ class MasterProcess:
         hosts, option = self._environment.host, "-H"
         if not hosts:
             hosts, option = ",".join(self.profile.profile.hosts), "hosts of the profile"
-        if hosts and self._session_of(self.profile) == BLOB:
-            raise SetupError(_BLOBS_ARE_EMBEDDED)
+        if hosts:
+            _require_tables(self._session_of(self.profile))
         if not hosts:
             if self._credentials.logs_in:
                 self.console.say(
@@ -204,8 +200,7 @@ class MasterProcess:
         """Put the gateway that the form asks for before the embedded Azurite, or take it away."""
         session = self._session_of(named)
         if self._embedded is None:
-            if session == BLOB:
-                raise SetupError(_BLOBS_ARE_EMBEDDED)
+            _require_tables(session)
             if limits is not None:
                 raise SetupError("throttling needs the embedded Azurite: restart without -H")
             return
@@ -405,6 +400,15 @@ class MasterProcess:
             self._metrics = None
         if self._embedded is not None:
             self._embedded.stop()
+
+
+def _require_tables(session: str) -> None:
+    """Raise a `SetupError` if a session sends to what only the embedded Azurite has."""
+    if service_of_session(session) is not None:
+        raise SetupError(
+            f"session {session} sends to the embedded Azurite only, and to no other endpoint or "
+            "account: leave -H and hosts out"
+        )
 
 
 def end_workers(environment: Environment) -> None:

@@ -99,7 +99,7 @@ class Rehearsal:
         None before a stand-in for Cosmos DB: what is provisioned there is a setting of the profile.
         """
         limits = self._gateway.limits
-        if limits.cosmos is not None:
+        if limits.units is not None:
             return None
         return EnforcedPart(
             partition_per_s=limits.partition.entities_per_s,
@@ -162,9 +162,9 @@ class Rehearsal:
 
     def _split_lines(self) -> list[str]:
         """The splits of physical partitions since the load began."""
-        cosmos = self._gateway.limits.cosmos
+        units = self._gateway.limits.units
         splits = [split for split in self._after.splits if split["at_s"] > self._began_s]
-        if cosmos is None or not splits:
+        if units is None or not splits:
             return []
         lines = [
             f"  physical partition {split['number']} was split "
@@ -174,7 +174,7 @@ class Rehearsal:
         if len(splits) > _MOST_SPLITS:
             lines.append(f"  and {counted(len(splits) - _MOST_SPLITS, 'split')} more")
         count = splits[-1]["count"]
-        share = min(cosmos.provisioned_ru_per_s / count, cosmos.partition_ru_per_s)
+        share = min(units.provisioned_ru_per_s / count, units.partition_ru_per_s)
         lines.append(f"  {counted(count, 'physical partition')} with {number(share)} RU/s each now")
         return lines
 
@@ -222,9 +222,9 @@ def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:
     Raises:
         SetupError: the profile says something else.
     """
-    if limits.cosmos is None:
+    if limits.units is None:
         return named
-    there, endpoint = limits.cosmos.throughput, named.profile.endpoint
+    there, endpoint = limits.units.throughput, named.profile.endpoint
     if limits.provisioned(endpoint.throughput) != limits:
         raise SetupError(
             f"the profile {named.name} is for {endpoint.provisioned_ru_per_s:,.0f} RU/s, and the "

@@ -13,21 +13,19 @@ import gevent.lock
 import gevent.pool
 
 from harness.endpoint.accounts import of_one_kind
-from harness.endpoint.admin.containers import create_container, delete_container
+from harness.endpoint.admin.containers import require_library
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
 from harness.endpoint.admin.probe import check, recognised
+from harness.endpoint.admin.stores import create_store, delete_store
 from harness.endpoint.admin.tables import (
     MOST_REQUESTS,
-    create_table,
     delete_run_entities,
-    delete_table,
     follow,
     require_empty_table,
 )
-from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import TableSession
-from harness.endpoint.sessions import BLOB, loading_session, open_sessions
+from harness.endpoint.sessions import loading_session, open_sessions
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.findings import PointersPart
 from harness.model.errors import SetupError
@@ -103,9 +101,9 @@ class RunTables:
         try:
             for endpoint, budget in run.paid_accounts:
                 host = endpoint.host
-                if plan.session == BLOB:
+                if plan.store == "container":
                     # The run has just started this server itself; only the library can be missing.
-                    container_client(endpoint, plan.table).close()
+                    require_library(endpoint, plan.table)
                     known.append(endpoint)
                     continue
                 budget.take()
@@ -174,8 +172,7 @@ class RunTables:
             self._to_delete.append(one)
             at = f" at {one.endpoint.host}" if len(run.accounts) > 1 else ""
             try:
-                create = create_container if plan.session == BLOB else create_table
-                self._do(f"creating the {plan.store} {one.name}{at}", partial(create, *one))
+                self._do(f"creating the {plan.store} {one.name}{at}", partial(create_store, *one))
             except SetupError as error:
                 if not isinstance(error, Ambiguous):
                     self._to_delete.remove(one)
@@ -283,10 +280,8 @@ class RunTables:
         plan = self._run.plan
         self._grant_the_rest(0)
         for one in tuple(self._to_delete):
-            if plan.session == BLOB:
-                delete_container(*one)
-            elif plan.own_table:
-                delete_table(*one)
+            if plan.own_table:
+                delete_store(*one)
             else:
                 before = self._deleted_entities
 

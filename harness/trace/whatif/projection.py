@@ -199,7 +199,7 @@ class Projection:
         self._brief = until_throttled
         self._peaks = Peaks(unit.scale)
         # Of physical partitions, where there are such.
-        self._physical = None if limits.cosmos is None else Peaks(unit.scale)
+        self._physical = None if limits.units is None else Peaks(unit.scale)
         # In recorded seconds, whatever the rate is, so that the map of a short trace has columns.
         self._heat = HeatMap()
         self._drawn: dict[str, int] = {}

@@ -92,8 +92,8 @@ class Simulation:
 
     def physical(self, demand: Demand) -> dict[str, int]:
         """The demand of each physical partition, by its number."""
-        assert self._model.cosmos is not None
-        loads = self._model.cosmos.loads(demand.entities)
+        assert self._model.units is not None
+        loads = self._model.units.loads(demand.entities)
         return {str(number): charged for number, charged in loads.items()}
 
     def forked(self, policy: RetryPolicy) -> Simulation:
@@ -170,7 +170,7 @@ class Simulation:
         storage.decided(table, key, taken, moments, second + 0.5)
 
     def _simulate(self, requests: Sequence[Request], second: int) -> None:
-        storage, cosmos = self._model.storage, self._model.cosmos
+        storage, units = self._model.storage, self._model.units
         passage = None if storage is None else storage.passage(second, second + 1)
         missing, throttled = self._missing.places, self.throttled
         # Attempts by rule after the first one, which says when it was, and where.
@@ -195,8 +195,8 @@ class Simulation:
                     refused[rule] = 0
                     self._refused(place, rule, 1, now_s)
                 least_s = 0.0
-                if cosmos is not None:
-                    least_s = min(MOST_WAIT_S, cosmos.retry_after_s(place[1], now_s))
+                if units is not None:
+                    least_s = min(MOST_WAIT_S, units.retry_after_s(place[1], now_s))
                 self._again(request, soon, second, least_s)
             elif about_rows:
                 self._passed(request, entities)

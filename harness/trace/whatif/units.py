@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
-from harness.gateway.limits import Cosmos, GatewayLimits
+from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.model.entity import key_problem
 from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
 from harness.model.partition import Partition
@@ -139,12 +139,12 @@ class RequestUnits(LoadUnit):
 
     scale = RU
 
-    def __init__(self, cosmos: Cosmos, head: TraceHead) -> None:
+    def __init__(self, limits: RequestUnitLimits, head: TraceHead) -> None:
         # No character takes more than four bytes.
-        self.sure_length = min(cosmos.partition_key_bytes, cosmos.row_key_bytes) // 4
+        self.sure_length = min(limits.partition_key_bytes, limits.row_key_bytes) // 4
         self.valid_key = _up_to(self.sure_length)
-        self._cosmos = cosmos
-        self._physical = cosmos.physical_partitions
+        self._limits = limits
+        self._physical = limits.physical_partitions
         self._head = head
         self._charges: dict[tuple[Kind, int, bool], int] = {}
 
@@ -174,7 +174,7 @@ class RequestUnits(LoadUnit):
         return amount // 2 if kind in UPSERTS else MISSING
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
-        most = self._cosmos.row_key_bytes if row else self._cosmos.partition_key_bytes
+        most = self._limits.row_key_bytes if row else self._limits.partition_key_bytes
         length = len(key.encode("utf-8", "surrogatepass"))
         if length > most:
             return f"has {length:,} bytes; Cosmos DB allows {most:,}"
@@ -235,4 +235,4 @@ ENTITIES = LoadUnit()
 
 def unit_of(limits: GatewayLimits, head: TraceHead) -> LoadUnit:
     """The unit of the limits, for one reading of a trace."""
-    return ENTITIES if limits.cosmos is None else RequestUnits(limits.cosmos, head)
+    return ENTITIES if limits.units is None else RequestUnits(limits.units, head)

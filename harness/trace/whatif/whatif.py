@@ -27,18 +27,18 @@ Progress = Callable[[str, int], None]
 
 def _capacity(limits: GatewayLimits) -> dict[str, Any]:
     """The fields of a `WhatIfRecord` about what the limits allow in a second."""
-    if (cosmos := limits.cosmos) is None:
+    if (units := limits.units) is None:
         return {
             "partition_per_s": limits.partition.entities_per_s,
             "account_per_s": limits.account.entities_per_s,
         }
     return {
         "unit": "RU",
-        "partition_per_s": cosmos.partition_ru_per_s,
-        "account_per_s": cosmos.provisioned_ru_per_s,
+        "partition_per_s": units.partition_ru_per_s,
+        "account_per_s": units.provisioned_ru_per_s,
         "physical": PhysicalPart(
-            count=cosmos.physical_partitions,
-            per_s=min(cosmos.throughput.partition_ru_per_s, cosmos.partition_ru_per_s),
+            count=units.physical_partitions,
+            per_s=min(units.throughput.partition_ru_per_s, units.partition_ru_per_s),
             properties=ASSUMED_PROPERTIES,
         ),
     }
@@ -79,7 +79,7 @@ def what_if(
         **_capacity(limits),
     )
     # An upsert of a row that is there costs more request units; entities count in queries alone.
-    rows = limits.cosmos is not None or _has_queries(trace)
+    rows = limits.units is not None or _has_queries(trace)
     parts: list[SchemePart] = []
     first_ms = last_ms = 0
     tables: set[str] = set()

@@ -87,7 +87,7 @@ def test_each_target_has_its_processes_or_machines() -> None:
     assert "--session sdk on 5 such machines (17 processes)" in account.text
     assert "--session wire --processes 4" in account.text
     assert account.status is Status.OK
-    *_, of_cosmos = capacity_checks(made, cosmos=True)
+    *_, of_cosmos = capacity_checks(made, charged=True)
     assert (of_cosmos.name, of_cosmos.text[:8]) == ("for one partition", "2,020/s ")
     *_, account = capacity_checks([generated("sdk", 1500.0)])
     assert account.status is Status.WARNING

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.key_ranges import key_ranges
-from harness.gateway.limits import Cosmos, GatewayLimits, limits_path, load_limits
+from harness.gateway.limits import GatewayLimits, RequestUnitLimits, limits_path, load_limits
 from harness.gateway.model import Decision, Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite, Weight, read_request, weights_in
@@ -30,7 +30,7 @@ INSERT_RU = charge(Kind.INSERT, 1024)
 def model_of(**settings: Any) -> Model:
     """A model with limits of Cosmos DB: 300 RU/s over three physical partitions."""
     given = {"provisioned_ru_per_s": 300.0, "physical_partitions": 3, **settings}
-    return Model(GatewayLimits(cosmos=Cosmos(**given)), 0.0)
+    return Model(GatewayLimits(cosmos=RequestUnitLimits(**given)), 0.0)
 
 
 def write(key: str, row: str, kind: Kind = Kind.INSERT, size: int = 1024) -> Asked:
@@ -49,8 +49,8 @@ def write(key: str, row: str, kind: Kind = Kind.INSERT, size: int = 1024) -> Ask
 
 def charged(model: Model) -> int:
     """All request units that were charged, in hundredths."""
-    assert model.cosmos is not None
-    total: int = model.cosmos.page()["request_units_hundredths"]
+    assert model.units is not None
+    total: int = model.units.page()["request_units_hundredths"]
     return total
 
 
@@ -101,8 +101,8 @@ def test_a_physical_partition_has_10000_ru_per_s_at_most() -> None:
     """More than 10,000 RU/s of a partition are not served, whatever is provisioned."""
     model = model_of(provisioned_ru_per_s=90_000.0)
     model.decide(write("hot", "1"), 0.0)
-    assert model.cosmos is not None
-    assert model.cosmos.page()["share_ru_per_s"] == 10_000
+    assert model.units is not None
+    assert model.units.page()["share_ru_per_s"] == 10_000
 
 
 def test_the_wait_that_a_refusal_names_is_enough() -> None:
@@ -171,12 +171,12 @@ def test_partitions_of_3000_ru_per_s_do_not_burst() -> None:
 def test_autoscale_names_the_scale_and_changes_no_refusal() -> None:
     """The scale follows the busiest partition, and is never below a tenth of the maximum."""
     plain, scaled = model_of(), model_of(autoscale=True)
-    assert scaled.cosmos is not None
-    assert scaled.cosmos.page()["autoscaled_to_ru_per_s"] == 30
+    assert scaled.units is not None
+    assert scaled.units.page()["autoscaled_to_ru_per_s"] == 30
     assert offered(plain, ["hot"], 10, 3) == offered(scaled, ["hot"], 10, 3)
-    assert scaled.cosmos.page()["autoscaled_to_ru_per_s"] == pytest.approx(148.5)
-    assert plain.cosmos is not None
-    assert "autoscaled_to_ru_per_s" not in plain.cosmos.page()
+    assert scaled.units.page()["autoscaled_to_ru_per_s"] == pytest.approx(148.5)
+    assert plain.units is not None
+    assert "autoscaled_to_ru_per_s" not in plain.units.page()
 
 
 def test_a_partition_that_grows_is_split_and_every_share_becomes_smaller() -> None:
@@ -184,8 +184,8 @@ def test_a_partition_that_grows_is_split_and_every_share_becomes_smaller() -> No
     model = model_of(provisioned_ru_per_s=30_000.0, partition_bytes=100_000)
     decisions = offered(model, [str(number) for number in range(50)], 100, 4)
     assert all(one.rule == "" for one in decisions)
-    assert model.cosmos is not None
-    page = model.cosmos.page()
+    assert model.units is not None
+    page = model.units.page()
     count = len(page["physical_partitions"])
     assert count == 3 + len(page["splits"]) > 4
     assert page["share_ru_per_s"] == pytest.approx(30_000 / count, abs=0.01)
@@ -197,7 +197,7 @@ def test_a_partition_that_grows_is_split_and_every_share_becomes_smaller() -> No
 
 def test_one_large_key_is_not_split() -> None:
     """A logical partition stays whole: no number of splits would make it smaller."""
-    rule = SplittingRule(Cosmos(partition_bytes=10_000))
+    rule = SplittingRule(RequestUnitLimits(partition_bytes=10_000))
     assert not any(rule.stored("large", 1000, 0.0) for _ in range(100))
     assert rule.count == 0
     for _ in range(90):
@@ -296,7 +296,7 @@ def test_parts_of_a_transaction_are_weighed_and_read_by_their_verb() -> None:
 
 def test_the_shipped_limits_are_the_defaults() -> None:
     """The shipped file says what holds where a file says nothing but ``[cosmos]``."""
-    assert load_limits(limits_path("cosmos")).cosmos == Cosmos()
+    assert load_limits(limits_path("cosmos")).cosmos == RequestUnitLimits()
 
 
 def test_limits_of_both_services_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.sessions import BLOB, SESSION_KINDS
+from harness.endpoint.sessions import SESSION_KINDS
 from harness.model.entity import stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
@@ -222,7 +222,7 @@ def test_a_strategy_names_its_policy(retry: dict[str, Any], policy: RetryPolicy)
 
 def test_a_profile_can_ask_for_every_session_and_no_other() -> None:
     """The kinds of session in the schema are those that can be opened."""
-    assert get_args(Session.model_fields["kind"].annotation) == (*SESSION_KINDS, BLOB)
+    assert get_args(Session.model_fields["kind"].annotation) == (*SESSION_KINDS, "blob")
 
 
 @given(

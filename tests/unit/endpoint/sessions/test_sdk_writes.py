@@ -90,7 +90,7 @@ def theirs(operation: Operation) -> HttpRequest:
 
 
 def ours(operation: Operation) -> HttpRequest:
-    return write_request_of(URL, "stress", operation, EntityWriter(), cosmos=False)
+    return write_request_of(URL, "stress", operation, EntityWriter(), merges_by_post=False)
 
 
 def shown(request: Any) -> tuple[str, str, dict[str, str], Any]:

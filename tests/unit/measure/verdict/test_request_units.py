@@ -14,7 +14,7 @@ from harness.measure.record.findings import AdvicePart, VerdictPart
 from harness.measure.verdict.request_units import (
     Concentration,
     ThrottlingCause,
-    throttled_of_cosmos,
+    throttled_by_units,
 )
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
@@ -302,9 +302,7 @@ def test_the_figures_are_evidence() -> None:
 
 def test_folded_keys_are_one_of_many() -> None:
     """Above the cap the folded keys count together, and are no single hot key."""
-    found = throttled_of_cosmos(
-        evidence(charged(ALL_REFUSED, cap=5), kind=COSMOS, throughput=THREE)
-    )
+    found = throttled_by_units(evidence(charged(ALL_REFUSED, cap=5), kind=COSMOS, throughput=THREE))
     assert found is not None
     assert (found.keys, found.throttled_keys) == (6, 6)
     assert found.figures.startswith("5 of the 5 keys counted singly were throttled")
@@ -327,7 +325,7 @@ def test_a_key_that_was_hardly_used_was_not_spared() -> None:
         (few, 0, Concentration.ALL_KEYS),
     ):
         seen = dataclasses.replace(snapshot, partitions=partitions)
-        found = throttled_of_cosmos(evidence(seen, kind=COSMOS, throughput=THREE))
+        found = throttled_by_units(evidence(seen, kind=COSMOS, throughput=THREE))
         assert found is not None
         assert (found.keys, found.throttled_keys, found.spared_keys) == (40, 20, spared)
         assert found.concentration is concentration

@@ -17,6 +17,7 @@ from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, tran
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import QUERY_PAGE, SCANNED_ENTITY, WRITE_CHARGES, charge
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.service import LimitUnit
 from harness.model.target import Throughput
 from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import ChargedLoad
@@ -24,7 +25,7 @@ from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of
 from harness.profile.practices.keys import refused_keys
-from harness.profile.practices.practice import Assessment, Severity
+from harness.profile.practices.practice import UNIT_LIMITS, Assessment, Severity
 from harness.profile.profile_loader import parse
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
@@ -233,11 +234,14 @@ def test_each_service_has_its_own_practices() -> None:
     }
     assert not {"hot-partition", "account-target", "hot-range", "entity-size"} & of_cosmos
     assert {"request-units", "hot-partition-key"} <= of_cosmos
-    assert not {practice.name for practice in PRACTICES if practice.cosmos} & of_storage
+    assert (
+        not {practice.name for practice in PRACTICES if practice.applies == UNIT_LIMITS}
+        & of_storage
+    )
     of_runs = {"costly-operations"}
-    assert {practice.name for practice in PRACTICES if practice.cosmos} - of_runs == {
-        name for name, *_ in CASES
-    }
+    assert {
+        practice.name for practice in PRACTICES if practice.applies == UNIT_LIMITS
+    } - of_runs == {name for name, *_ in CASES}
     (constant,) = [finding for finding in findings_of(seen) if "constant" in finding.practice.name]
     assert "6,000 RU/s" in constant.look.why
 
@@ -287,7 +291,7 @@ def test_a_run_whose_service_told_no_charges_has_none() -> None:
     """It is held against the limits of Cosmos DB all the same, of which nothing is known."""
     record = of_cosmos().model_copy(update={"request_units": None})
     seen = seen_in(record)
-    assert seen.cosmos
+    assert seen.limited_in is LimitUnit.REQUEST_UNITS
     assert seen.charges is not None
     assert seen.charges.per_s is None
     assert seen_in(kept()).charges is None

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.demand import Demand, Place
-from harness.gateway.limits import Cosmos, GatewayLimits
+from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.gateway.model import Model
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
@@ -35,7 +35,7 @@ from harness.trace.whatif.whatif import what_if
 from harness.workload.retry import ScheduledBackoff
 
 START = 1_700_000_000
-THREE = Cosmos(provisioned_ru_per_s=300.0, physical_partitions=3)
+THREE = RequestUnitLimits(provisioned_ru_per_s=300.0, physical_partitions=3)
 LIMITS = GatewayLimits(cosmos=THREE)
 BUCKETS = parse_scheme(
     "buckets", {"keys": {"partition_key": "{partition_key}-{row_key:bucket64}"}}, "buckets.toml"
@@ -281,7 +281,7 @@ def one_by_one(
 ) -> Counter[str]:
     """Refusals, attempts and failures, as the model decides in order of time."""
     model = Model(LIMITS, 0.0, stored=False)
-    assert model.cosmos is not None
+    assert model.units is not None
     found: Counter[str] = Counter()
     heap = [(at_s, 1, number, key, 0, ru) for number, (at_s, key, ru) in enumerate(requests)]
     heapq.heapify(heap)
@@ -293,7 +293,7 @@ def one_by_one(
             if attempt == len(waits):
                 found["failed"] += 1
                 continue
-            told_s = min(MOST_WAIT_S, model.cosmos.retry_after_s(key, at_s))
+            told_s = min(MOST_WAIT_S, model.units.retry_after_s(key, at_s))
             due_s = at_s + max(told_s, waits[attempt])
             number = len(requests) + found["attempts"]
             heapq.heappush(heap, (due_s, 0, number, key, attempt + 1, charged))
@@ -336,8 +336,8 @@ def test_requests_are_decided_about_as_one_by_one(
 def test_loads_of_physical_partitions_add_up() -> None:
     """A key belongs to one of them; a scan is divided among all."""
     model = Model(LIMITS, 0.0, stored=False)
-    assert model.cosmos is not None
-    loads = model.cosmos.loads({("t", "a"): 70, ("u", "a"): 30, ("t", None): 200})
+    assert model.units is not None
+    loads = model.units.loads({("t", "a"): 70, ("u", "a"): 30, ("t", None): 200})
     number = PhysicalPartitions.even(3).of("a")
     assert sum(loads.values()) == 300
     assert loads[number] in (166, 167)
