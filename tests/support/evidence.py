@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.measure.counts.generator import GeneratorLog, SampledGenerator
+from harness.measure.counts.latency import CountedLatency, LatencyHistogram
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import SearchPart
@@ -15,7 +16,7 @@ from harness.measure.record.record_builder import assembled
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Attempt, Scope, is_throttling
+from harness.model.outcome import THROTTLING_STATUSES, Attempt, Scope, is_throttling
 from harness.model.services.storage import STORAGE
 from harness.profile.practices.checklist import with_advice
 from harness.profile.profile_loader import resolve
@@ -82,6 +83,41 @@ def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
         "all_reported": True,
     }
     return Evidence(**(parts | changes))
+
+
+def late(snapshot: Snapshot, by_s: int) -> Snapshot:
+    """``snapshot``, but throttling begins some seconds into the load."""
+    first, *others = snapshot.series
+    calm = [
+        dataclasses.replace(
+            first,
+            second=first.second - by_s + n,
+            throttled_by_status=dict.fromkeys(THROTTLING_STATUSES, 0),
+        )
+        for n in range(by_s)
+    ]
+    return dataclasses.replace(snapshot, series=(*calm, first, *others))
+
+
+def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
+    """``snapshot``, but nothing succeeds from second 5 on for some seconds."""
+    points = [
+        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
+        if START + 5 <= point.second < START + 5 + length_s
+        else point
+        for point in snapshot.series
+    ]
+    return dataclasses.replace(snapshot, series=tuple(points))
+
+
+def answered_after(seconds: float) -> CountedLatency:
+    """The latencies of 1,000 operations that took as long."""
+    histogram = LatencyHistogram(3)
+    for _ in range(1000):
+        histogram.record([seconds])
+    view = histogram.view()
+    assert view is not None
+    return view
 
 
 def recorded(

@@ -6,55 +6,28 @@ import dataclasses
 
 import pytest
 
-from harness.measure.counts.latency import CountedLatency, LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import GapPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.observations import gap_words
 from harness.measure.verdict.verdict import judge
-from harness.model.outcome import THROTTLING_STATUSES, Fault, Outcome, Scope
+from harness.model.outcome import Fault, Outcome, Scope
 from harness.model.services.storage import GATEWAY
-from tests.support.evidence import START, evidence, generator, snapshot_of
+from tests.support.evidence import (
+    START,
+    answered_after,
+    evidence,
+    generator,
+    late,
+    snapshot_of,
+    torn,
+)
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
 HOT = snapshot_of({"p0": 2500}, throttled_per_s=1)
 BY_ACCOUNT = snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
 SLOW = snapshot_of({"p0": 1000})
 BUSY = generator(cpu_percents=(99.0,), cpu_percent_mean=99.0)
-
-
-def late(snapshot: Snapshot, by_s: int) -> Snapshot:
-    """The same, but throttling begins some seconds into the load."""
-    first, *others = snapshot.series
-    calm = [
-        dataclasses.replace(
-            first,
-            second=first.second - by_s + n,
-            throttled_by_status=dict.fromkeys(THROTTLING_STATUSES, 0),
-        )
-        for n in range(by_s)
-    ]
-    return dataclasses.replace(snapshot, series=(*calm, first, *others))
-
-
-def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
-    """The same, but nothing succeeds from second 5 on for some seconds."""
-    points = [
-        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
-        if START + 5 <= point.second < START + 5 + length_s
-        else point
-        for point in snapshot.series
-    ]
-    return dataclasses.replace(snapshot, series=tuple(points))
-
-
-def answered_after(seconds: float) -> CountedLatency:
-    histogram = LatencyHistogram(3)
-    for _ in range(1000):
-        histogram.record([seconds])
-    view = histogram.view()
-    assert view is not None
-    return view
 
 
 def slow_answers(seconds: float) -> Snapshot:

@@ -6,12 +6,11 @@ import dataclasses
 
 import pytest
 
-from harness.measure.counts.latency import CountedLatency, LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import Kind
-from harness.model.outcome import THROTTLING_STATUSES, Fault, Scope
+from harness.model.outcome import Fault, Scope
 from harness.model.services.cosmos import COSMOS
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, GATEWAY
@@ -19,7 +18,16 @@ from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of, with_advice
 from harness.profile.practices.practice import Severity
 from tests.support.behaviour import attempt, measured, result, write
-from tests.support.evidence import START, evidence, generator, recorded, snapshot_of
+from tests.support.evidence import (
+    START,
+    answered_after,
+    evidence,
+    generator,
+    late,
+    recorded,
+    snapshot_of,
+    torn,
+)
 from tests.support.records import course, kept
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
@@ -48,40 +56,6 @@ def in_transactions(snapshot: Snapshot, share: float) -> Snapshot:
             ),
         ),
     )
-
-
-def late(snapshot: Snapshot, by_s: int) -> Snapshot:
-    """The same, but throttling begins some seconds into the load."""
-    first, *others = snapshot.series
-    calm = [
-        dataclasses.replace(
-            first,
-            second=first.second - by_s + n,
-            throttled_by_status=dict.fromkeys(THROTTLING_STATUSES, 0),
-        )
-        for n in range(by_s)
-    ]
-    return dataclasses.replace(snapshot, series=(*calm, first, *others))
-
-
-def torn(snapshot: Snapshot, length_s: int) -> Snapshot:
-    """The same, but nothing succeeds from second 5 on for some seconds."""
-    points = [
-        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
-        if START + 5 <= point.second < START + 5 + length_s
-        else point
-        for point in snapshot.series
-    ]
-    return dataclasses.replace(snapshot, series=tuple(points))
-
-
-def answered_after(seconds: float) -> CountedLatency:
-    histogram = LatencyHistogram(3)
-    for _ in range(1000):
-        histogram.record([seconds])
-    view = histogram.view()
-    assert view is not None
-    return view
 
 
 def slow_answers(seconds: float) -> Evidence:
