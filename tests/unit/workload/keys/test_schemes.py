@@ -13,6 +13,7 @@ from harness.model.entity import key_problem
 from harness.workload.keys.row_keys import ROW_KEYS, guid, new_number, scattered
 from harness.workload.keys.scheme import Key, KeyScheme, RowCounts
 from harness.workload.keys.schemes import SCHEMES
+from tests.support.keys import sized
 
 WORKERS = (0, 1, 12, 9999)
 
@@ -185,84 +186,6 @@ def test_every_loaded_partition_has_an_age(name: str, data: st.DataObject) -> No
     ages = [scheme.by_age(age) for age in range(scheme.count)]
     assert sorted(ages) == list(range(scheme.count))
     assert scheme.by_age(scheme.count + 5) == ages[-1]
-
-
-def sized(name: str, partitions: int, rows: int = 4) -> KeyScheme:
-    """A scheme of this name with about so many partitions, or with one."""
-    for count, each, periods in itertools.product((partitions, 1), (rows, 1), (3, 1)):
-        of = RowCounts(count, each)
-        if not any(SCHEMES[name].problems(of, periods, None)):
-            return SCHEMES[name](of, prefix="p", periods=periods, row_keys=None)
-    raise AssertionError(f"{name} takes nothing")
-
-
-TEXTS = {
-    "single": ("p0", "0-00000000", "p0", "w0003-0000000002"),
-    "spread": ("p000", "000-00000000", "p001", "w0003-0000000002"),
-    "unique": (
-        "18cac805-f1f4-943a-22b3-f97b8a717db4",
-        "000-00000000",
-        "297ff64b-04d7-96e7-3702-6fa5cc891183",
-        "w0003-0000000002",
-    ),
-    "append-only": ("p0000000000", "000-00000000", "p0000000121-0003", "w0003-0000000002"),
-    "prepend-only": ("p9999999880", "000-00000000", "p9999999878-0003", "w0003-0000000002"),
-    "append-only-unpadded": ("p0", "000-00000000", "p121-0003", "w0003-0000000002"),
-    "hash-prefix": (
-        "127-p0000000000",
-        "000-00000000",
-        "037-p0000000121-0003",
-        "w0003-0000000002",
-    ),
-    "composite": (
-        "country-00__city-0",
-        "customer-0000000000",
-        "country-00__city-1",
-        "customer-0000000482-0003",
-    ),
-    "natural-key": ("user-9e3779b97f4a7c15", "", "user-79abad2c7ddf743f", ""),
-    "date": ("2024-01-01", "2516982335999999999", "2024-04-29", "2516982335995179996"),
-    "device-date": (
-        "device-00__2024-01-01",
-        "0638396640000000000",
-        "device-00__2024-01-03",
-        "0638396640004820003",
-    ),
-    "customer-month": (
-        "customer-00__2024-01",
-        "order-0000000000",
-        "customer-00__2024-03",
-        "order-0000000482-0003",
-    ),
-    "customer-year": (
-        "customer-00__2024",
-        "order-0000000000",
-        "customer-00__2026",
-        "order-0000000482-0003",
-    ),
-    "region-category": (
-        "region-00__category-0",
-        "product-0000000000",
-        "region-00__category-1",
-        "product-0000000482-0003",
-    ),
-    "publish-month": ("2024-01", "amber-arch-0", "2033-12", "dusty-path-482-3"),
-    "tenant": ("tenant-000", "entity-0000000000", "tenant-001", "entity-0000000482-0003"),
-    "device": ("device-000", "2516982335999999999", "device-001", "2516982335995179996"),
-    "customer": ("customer-000", "order-0000000000", "customer-001", "order-0000000482-0003"),
-    "category": ("category-000", "product-0000000000", "category-001", "product-0000000482-0003"),
-    "index-table": ("customer-000", "order-0000000000", "customer-001", "order-0000000482-0003"),
-}
-"""The first loaded key, and the second that worker 3 inserts when 1 was drawn, of 120 by 4."""
-
-
-@every_scheme
-def test_keys_are_spelled_as_documented(name: str) -> None:
-    """Keys stay the same from version to version."""
-    scheme = sized(name, 120)
-    new = scheme.inserted(min(1, scheme.count - 1), 3, 2)
-    first = scheme.partition_key(0), scheme.row_key(0, 0)
-    assert (*first, new.partition_key, new.row_key) == TEXTS[name]
 
 
 @every_scheme
