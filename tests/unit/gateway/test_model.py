@@ -334,17 +334,10 @@ def bounded_after(keys: int) -> StorageLimits:
     return storage_of(model)
 
 
-def test_old_keys_are_forgotten() -> None:
-    """Of 60,000 keys only those of the last burst are kept, and the ranges have a cap."""
-    storage = bounded_after(60_000)
-    assert storage.partitions <= 2 * 5000
-    assert len(storage.ranges) <= MOST_RANGES
-
-
-@pytest.mark.long
-def test_a_million_keys_take_no_more_memory_than_a_few() -> None:
-    """A million keys leave as much behind as sixty thousand do (up to a minute)."""
-    storage = bounded_after(1_000_000)
+@pytest.mark.parametrize("keys", [60_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_old_keys_are_forgotten(keys: int) -> None:
+    """Only keys of the last burst are kept, and the ranges have a cap (a million: up to 1 min)."""
+    storage = bounded_after(keys)
     assert storage.partitions <= 2 * 5000
     assert len(storage.ranges) <= MOST_RANGES
 

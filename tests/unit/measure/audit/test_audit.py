@@ -220,20 +220,15 @@ def test_overlapping_writes_explain_each_other(worker: OneWorker) -> None:
     assert worker.verdicts(stored) == ["upsert_replace lost"]
 
 
-def test_a_lost_request_may_yet_be_done(worker: OneWorker) -> None:
-    """It may come after any later write, however much later that was acknowledged."""
-    late = worker.note(write(Kind.UPSERT_REPLACE, A=1), 1.0, 2.0, Outcome.TIMEOUT, ambiguous=True)
+@pytest.mark.parametrize(
+    ("outcome", "verdict"), [(Outcome.TIMEOUT, "applied"), (Outcome.SUCCESS, "kept")]
+)
+def test_a_lost_request_may_yet_be_done(worker: OneWorker, outcome: Outcome, verdict: str) -> None:
+    """It may come after any later write, also where a retry was acknowledged."""
+    late = worker.note(write(Kind.UPSERT_REPLACE, A=1), 1.0, 2.0, outcome, ambiguous=True)
     worker.note(write(Kind.UPSERT_REPLACE, A=2), 9.0, 10.0)
     stored = dict(late.operation.properties or {})
-    assert worker.verdicts(stored) == ["upsert_replace applied", "upsert_replace covered"]
-
-
-def test_a_retry_that_succeeded_may_yet_be_done_again(worker: OneWorker) -> None:
-    """The first attempt of an acknowledged write may come after a later write."""
-    again = worker.note(write(Kind.UPSERT_REPLACE, A=1), 1.0, 2.0, ambiguous=True)
-    worker.note(write(Kind.UPSERT_REPLACE, A=2), 9.0, 10.0)
-    stored = dict(again.operation.properties or {})
-    assert worker.verdicts(stored) == ["upsert_replace kept", "upsert_replace covered"]
+    assert worker.verdicts(stored) == [f"upsert_replace {verdict}", "upsert_replace covered"]
 
 
 def test_an_unacknowledged_insert_is_applied_or_not(worker: OneWorker) -> None:

@@ -333,33 +333,28 @@ def test_nothing_is_noted_after_the_end() -> None:
         search.note(outcome)
 
 
+NOTHING_CAME = StepOutcome(
+    wanted_per_s=100.0,
+    achieved_per_s=0.0,
+    throttled_ratio=0.0,
+    p99_ms=None,
+    client_limited=False,
+    endpoint_limited=True,
+    billable_transactions=500,
+    seconds=10.0,
+)
+
+
 def test_a_step_that_answered_nothing_was_not_held() -> None:
     """Where nothing is answered there is no percentile, and the step fails for its rate."""
-    outcome = StepOutcome(
-        wanted_per_s=100.0,
-        achieved_per_s=0.0,
-        throttled_ratio=0.0,
-        p99_ms=None,
-        client_limited=False,
-        endpoint_limited=True,
-        billable_transactions=500,
-        seconds=10.0,
-    )
-    assert BOUNDS.failed(outcome) is Limit.NOT_HELD
-    assert BOUNDS.failed(dataclasses.replace(outcome, achieved_per_s=95.0)) is None
+    assert BOUNDS.failed(NOTHING_CAME) is Limit.NOT_HELD
+    assert BOUNDS.failed(dataclasses.replace(NOTHING_CAME, achieved_per_s=95.0)) is None
 
 
 def test_waiting_for_few_users_is_no_slow_endpoint() -> None:
     """Late answers that took no longer than under little load waited for somebody to send them."""
-    outcome = StepOutcome(
-        wanted_per_s=100.0,
-        achieved_per_s=97.0,
-        throttled_ratio=0.0,
-        p99_ms=900.0,
-        client_limited=False,
-        endpoint_limited=False,
-        billable_transactions=500,
-        seconds=10.0,
+    outcome = dataclasses.replace(
+        NOTHING_CAME, achieved_per_s=97.0, p99_ms=900.0, endpoint_limited=False
     )
     assert BOUNDS.failed(outcome) is Limit.USERS
     assert BOUNDS.failed(dataclasses.replace(outcome, endpoint_limited=True)) is Limit.LATENCY
