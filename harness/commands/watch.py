@@ -333,7 +333,7 @@ def _endpoint(
         )
     described = behind.described
     if remote:
-        described = f"{kind.described} behind a model of the published limits"
+        described = f"{kind.described} behind a gateway that enforces limits"
     return behind, described, host, account, remote
 
 

@@ -242,7 +242,7 @@ class Examination:
                 head: bytes = response.read(_HEAD_BYTES)
         except (OSError, ValueError, http.client.HTTPException):
             return False
-        return b"behind a model of the published limits" in head
+        return b"behind a gateway that enforces limits" in head
 
     def _permissions(
         self, endpoint: Endpoint, tried: list[Tried], keys: list[Tried]

@@ -19,7 +19,7 @@ from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
-NAME = "Azurite behind a model of the published limits"
+NAME = "Azurite behind a gateway that enforces limits"
 LIMITS = """\
 [partition]
 entities_per_s = 30.0

@@ -15,9 +15,9 @@ AZURITE = Service(
 )
 GATEWAY = Service(
     name="gateway",
-    described="Azurite behind a model of the published limits",
+    described="Azurite behind a gateway that enforces limits",
     models_targets=True,
     emulated=True,
-    origin="Azurite behind a model of the published limits.",
+    origin="Azurite behind a gateway that enforces limits.",
     selectable=False,
 )

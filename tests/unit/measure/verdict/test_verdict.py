@@ -537,7 +537,7 @@ def test_time_outs_of_a_busy_generator_are_its_own() -> None:
         (evidence(SLOW, kind=AZURITE), "Emulator."),
         (
             evidence(SLOW, kind=GATEWAY),
-            "Azurite behind a model of the published limits.",
+            "Azurite behind a gateway that enforces limits.",
         ),
         (
             evidence(SLOW, entity_bytes=4096),

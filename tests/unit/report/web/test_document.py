@@ -225,7 +225,7 @@ def test_a_report_is_read_without_scripts() -> None:
     for expected in (
         record.verdict.sentence,
         "lost_writes == 0",
-        "Azurite behind a model of the published limits",
+        record.endpoint.described,
         "p1",
         f"{record.search.steps[0].billable_transactions:,}",
         'scheme = "single"',
