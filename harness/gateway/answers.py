@@ -47,7 +47,6 @@ class GatewayAnswer(NamedTuple):
     """Status, headers and body.
 
     Attributes:
-        status: HTTP status.
         headers: Header fields; names are case-insensitive in an endpoint's answer.
         body: The body; its beginning if there is a ``rest``.
         reason: Reason phrase; empty for that of the status.
@@ -80,9 +79,7 @@ def refusal(
 
     Args:
         status: 503 ServerBusy, 429 TooManyRequests, or 500 and 504 OperationTimedOut.
-        scope: Partition or account.
         headers: Headers of the request.
-        now: UTC.
         retry_after_ms: Wait before a retry, as stated in the answer; 0 for none.
     """
     if status in (500, 504):
@@ -104,11 +101,8 @@ def error(
     """Return an error response.
 
     Args:
-        status: HTTP status.
-        code: Error code of the service.
         message: First line of the message; request id and time are added.
         headers: Headers of the request.
-        now: UTC.
     """
     request_id = str(uuid.uuid4())
     text = f"{message}\nRequestId:{request_id}\nTime:{now:%Y-%m-%dT%H:%M:%S.%f}0Z"

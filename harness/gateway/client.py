@@ -65,8 +65,6 @@ class ClientConnection(asyncio.Protocol):
     Args:
         handle: Replies to one request.
         opened: The connections that are open; this one is in it while it is.
-        times: Its time limits.
-        scheme: http or https.
     """
 
     def __init__(

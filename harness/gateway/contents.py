@@ -44,7 +44,6 @@ class _Table:
         partitions: RowKeys in order, by PartitionKey.
         keys: PartitionKeys in order.
         complete: Every row is known.
-        looks: Number of looks at the stored rows.
         deleted: The keys that were deleted since the current look began; None without a look.
     """
 

@@ -38,12 +38,7 @@ class CorsAnswers:
         self._by_origin: dict[str, dict[str, str]] = {}
 
     def learn(self, headers: Headers, answer: GatewayAnswer) -> None:
-        """Store what an answer of the endpoint allows the origin of the request.
-
-        Args:
-            headers: Headers of the request.
-            answer: The endpoint's answer.
-        """
+        """Store what an answer of the endpoint allows the origin of the request."""
         origin = headers.get("Origin")
         if origin is None or _ALLOWED not in answer.headers:
             return

@@ -49,12 +49,7 @@ class CosmosRefusal:
 
 
 class CosmosLimits:
-    """The limits of one stand-in.
-
-    Args:
-        limits: The settings.
-        contents: The known rows.
-    """
+    """The limits of one stand-in."""
 
     def __init__(self, limits: RequestUnitLimits, contents: Contents) -> None:
         self._limits = limits
@@ -101,7 +96,6 @@ class CosmosLimits:
         Args:
             key: Its PartitionKey; None for all of them.
             charged: Its charge, which is taken if it passes.
-            now_s: When it arrives.
         """
         parts = self._divided(key, charged)
         for number, _ in parts:

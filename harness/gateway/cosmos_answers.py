@@ -90,7 +90,6 @@ def in_form(answer: GatewayAnswer, charged: int) -> GatewayAnswer:
     """Return an answer in the form of Cosmos DB.
 
     Args:
-        answer: An answer of Azurite, or of the gateway.
         charged: Request units in hundredths.
     """
     if answer.status >= 400 and answer.rest is None:

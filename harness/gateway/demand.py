@@ -27,7 +27,6 @@ class Demand:
     """Entities by place.
 
     Args:
-        entities: The entities.
         largest: The most entities of one request, retries included.
         scans: Whether a request may take more entities than it asks for, as a query does.
     """

@@ -118,7 +118,6 @@ class ForwardConnection(asyncio.Protocol):
     """A connection of a client until its first head says where it leads.
 
     Args:
-        interception: The hosts that lead to the gateway.
         client: Makes the connection that takes over, with its scheme.
         opened: The connections that are here, or in a tunnel; this one is in it while it is. The
             event loop holds no task of a tunnel.

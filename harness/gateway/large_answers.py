@@ -39,7 +39,6 @@ class CountedRest:
     """The pieces of a large body; the answer is counted before the last one is passed on.
 
     Args:
-        rest: The endpoint's pieces.
         scan: Counts the entities; None for an answer without.
         count: Counts the answer: entities by PartitionKey, and what was sent in place of a
             status, or None.
@@ -94,9 +93,6 @@ class ReplacedRest:
     """The pieces of a large body in which every match of a pattern is replaced.
 
     Args:
-        rest: The endpoint's pieces.
-        pattern: Is replaced.
-        replacement: Returns what replaces a match.
         longest: No match has more bytes.
     """
 

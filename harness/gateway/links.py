@@ -129,8 +129,6 @@ def route_of(
     Args:
         scheme: http or https, by which the client is connected.
         host: The authority that the client addressed; empty if it named none.
-        upstream_scheme: Scheme of the endpoint.
-        upstream_host: Host and port of the endpoint.
         upstream_path: The account there, if the client has it in the host name.
     """
     sent = upstream_host

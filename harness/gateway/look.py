@@ -23,9 +23,7 @@ class TableLook:
     answer to `take`, until `target` is None. `abandon` ends the reading early.
 
     Args:
-        contents: Receives the keys.
         table: Name of the table in lower case.
-        target: Target of the client's query.
     """
 
     def __init__(self, contents: Contents, table: str, target: str) -> None:

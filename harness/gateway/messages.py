@@ -52,11 +52,9 @@ class Request:
     """One request with its complete body.
 
     Attributes:
-        method: HTTP method.
         target: Path and query, percent-encoded; ``*`` or HOST:PORT for OPTIONS and CONNECT.
         host: The authority that the client addressed; empty if it named none.
         scheme: http or https, by which the client is connected.
-        headers: Its headers.
         body: Its body, with the content coding that it was sent with; empty if there is a defect.
         keep_alive: True if the connection stays open after the reply.
         version: HTTP version, such as 1.1.
@@ -96,7 +94,6 @@ def refusal_of(request: Request, now: dt.datetime) -> tuple[str, GatewayAnswer]:
 
     Args:
         request: A request with a defect, or without a path.
-        now: UTC.
     """
     headers, defect = request.headers, request.defect
     if defect is Defect.BODY_TOO_LARGE:

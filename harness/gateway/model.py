@@ -38,7 +38,6 @@ class Decision:
     Attributes:
         status: HTTP status of a refusal.
         retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
-        scope: Scope of a refusal: partition or account.
         rule: The rule that refused: partition, server, moving or account; of Cosmos DB throughput,
             key_length, request_size or verb. Empty for a request that passes.
         delay_s: Delay before the request is passed on or refused.
@@ -60,14 +59,12 @@ class Model:
     """The limits of one account: those of Storage, or those of Cosmos DB.
 
     Args:
-        limits: The limits.
         now_s: The time now, on any steady clock.
         stored: False if there is no endpoint behind the gateway.
         looks: False if rows that were there before must not be read.
         shared: Whether other gateways pass writes to the same tables.
 
     Attributes:
-        slow_s: Delay of a slow response.
         storage: The limits of Storage; None if there are none, or those of Cosmos DB.
         units: The limits of Cosmos DB, in request units; None for those of Storage.
     """
@@ -147,10 +144,8 @@ class Model:
         """Decide about a request that succeeds if it passes, and end it.
 
         Args:
-            table: Its table.
             key: Its partition; None for several.
             asked: What it asks for, in the unit of the limits.
-            now_s: When it arrives.
             scanned: What it takes besides if it passes, such as the entities that a query scans.
 
         Returns:
@@ -200,12 +195,7 @@ class Model:
             self._contents.doubt(asked.table)
 
     def look(self, asked: Asked, target: str) -> TableLook | None:
-        """Return the `TableLook` that has to precede a query, or None.
-
-        Args:
-            asked: A query that passes.
-            target: Its path and query.
-        """
+        """Return the `TableLook` that has to precede a query, or None."""
         if asked.kind is not _QUERY or asked.in_batch or not self._looks:
             return None
         if not self._contents.begin_look(asked.table):

@@ -31,16 +31,10 @@ class GatewayProcess(ChildProcess):
 
     Attributes:
         url: Where it listens: scheme, host and port; empty before it listens.
-        limits: The limits that it enforces.
 
     Args:
         upstream: Scheme, host and port of the endpoint behind it, or ``none``.
-        listen: Address to listen on.
-        limits_path: File of the limits.
-        limits: The limits in that file.
         throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
-        stdout: File for the output.
-        stderr: File for the errors.
     """
 
     def __init__(
@@ -85,9 +79,7 @@ def read_counters(
     """The page of counters of the gateway at ``url``, in JSON.
 
     Args:
-        url: Scheme, host and port.
         authority: File of the authority that issued its certificate.
-        within_s: Time limit.
 
     Raises:
         SetupError: the gateway does not respond.
@@ -117,7 +109,6 @@ def start_gateway(
 
     Args:
         upstream: Scheme, host and port of the endpoint behind it, or ``none``.
-        limits: File of the limits that it enforces.
         listen: Address to listen on; port 0 takes a free one.
         throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
 

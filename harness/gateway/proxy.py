@@ -71,9 +71,6 @@ class Meter(Protocol):
         """A request was counted.
 
         Args:
-            received: The request.
-            disposition: The result.
-            count: Its entities.
             answer: The answer; None without one. The body may be only its beginning.
             now_s: When the answer was complete, by the model's clock.
         """
@@ -83,7 +80,6 @@ class Proxy:
     """The handler of all requests.
 
     Args:
-        model: Decides about each request.
         upstream: The endpoint behind; None acknowledges writes and stores nothing.
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.

@@ -69,7 +69,6 @@ def read_answer(
     """Parse the answer to a request.
 
     Args:
-        asked: The request.
         answer: The answer; its body is complete unless ``found`` is given.
         found: Entities by PartitionKey in a page whose body was not kept.
     """
@@ -140,7 +139,6 @@ def with_parameters(target: str, said: Mapping[str, str | None]) -> str:
     """Return a target whose query has these parameters, and the others as before.
 
     Args:
-        target: Path and query, percent-encoded.
         said: Values by name; None removes a parameter.
     """
     path, _, query = target.partition("?")

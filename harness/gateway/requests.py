@@ -80,14 +80,10 @@ class Asked(NamedTuple):
         entities: Entity count if the request succeeds; for a query the minimum.
         keys: Ranges of keys that a query scans; those of a continued query begin at the
             continuation.
-        top: ``$top`` of a query.
         row_key: The row of a request about one entity; empty if unknown.
         rows: The entities that a write changes.
         kinds: Kind of each write in a transaction, in the order of ``rows``.
         in_batch: A query is the only request of a batch.
-        makes_table: The request creates the table.
-        drops_table: The request deletes the table.
-        query: The query string of a query.
         sizes: Bytes of the body of each write in a transaction.
         patches: The method of the request, or of a part of it, is PATCH.
         weights: How large the entities in ``rows`` are, where the limits need it.
@@ -126,10 +122,7 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
     """Parse a request.
 
     Args:
-        method: HTTP method.
         target: Path and query, percent-encoded.
-        headers: Case-insensitive headers.
-        body: The complete body.
     """
     path, _, query = target.partition("?")
     segment = _resource(path)
@@ -244,11 +237,7 @@ def _continued_at(token: str) -> str | None:
 
 
 def continuation_key(headers: Mapping[str, str]) -> Key | None:
-    """Return the key at which the next page of a query begins; None on the last page.
-
-    Args:
-        headers: Case-insensitive headers of the response.
-    """
+    """Return the key at which the next page of a query begins; None on the last page."""
     token = headers.get("x-ms-continuation-NextPartitionKey")
     first = None if token is None else _continued_at(token)
     if first is None:

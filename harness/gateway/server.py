@@ -82,7 +82,6 @@ async def serve(
     Args:
         upstream: Scheme, host and port of the endpoint behind, or `NO_UPSTREAM`.
         listen: HOST:PORT; port 0 takes a free port.
-        limits: The limits.
         ready: Called with the URL of the gateway once it listens.
         stop: Set to stop the gateway; requests in hand get their replies within 3 s.
         tls: Certificate to listen with TLS; None listens in plain HTTP.

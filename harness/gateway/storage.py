@@ -33,8 +33,6 @@ class StorageLimits:
     """The limits of one account.
 
     Args:
-        limits: The limits.
-        contents: The known rows.
         now_s: The time now, on any steady clock.
 
     Attributes:
@@ -270,7 +268,6 @@ class StorageLimits:
         """Note what became of requests that were decided about by the buckets alone.
 
         Args:
-            table: Their table.
             key: Their partition; None for several.
             entities: What passed.
             refused_s: The first and last instant of a refusal; empty if there was none.
@@ -377,10 +374,7 @@ class Passage:
     work.
 
     Args:
-        storage: The limits.
-        account: The bucket of the account.
         entrance: Makes that of a place; None where a range is offline, or could move.
-        version: Of the ranges.
         middle_s: The middle of the second.
     """
 
@@ -400,12 +394,6 @@ class Passage:
 
     def admit(self, place: Place, asked: int, taken: int, now_s: float) -> str:
         """Decide about a request that succeeds if it passes.
-
-        Args:
-            place: Its table and partition.
-            asked: What it asks for.
-            taken: What it takes if it passes.
-            now_s: When it arrives.
 
         Returns:
             The rule that refuses it; empty if it passes.

@@ -40,7 +40,6 @@ class Upstream:
     """Connections to one endpoint.
 
     Args:
-        url: Scheme, host and port.
         answered_within_s: Time limit for an answer, and for each further piece of a large one.
     """
 
@@ -78,10 +77,7 @@ class Upstream:
         """Pass a request on, and return its response.
 
         Args:
-            method: HTTP method.
             target: Path and query, percent-encoded.
-            headers: Headers of the client's request.
-            body: The body.
             host: Value of Host; empty for the endpoint's own.
 
         Raises:

@@ -76,10 +76,7 @@ def request_head(
     """Return the head of a request to the endpoint.
 
     Args:
-        method: HTTP method.
         target: Path and query, percent-encoded.
-        host: Value of Host.
-        headers: Headers of the client's request.
         length: Length of the body; None for no Content-Length.
     """
     first = f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")

@@ -38,8 +38,6 @@ class Application:
     gets Ctrl-C itself. Elsewhere it gets a process group of its own, and signals are passed on.
 
     Args:
-        command: Program and arguments.
-        environ: Its environment.
         mark: What no other command has in its environment.
         with_children: Whether the command goes on until every process that it started has ended.
 

@@ -122,7 +122,6 @@ class Books:
         Args:
             course: The operation, with this attempt alone.
             identity: Not needed for a success while nothing is pending.
-            done_s: When the answer was complete.
         """
         attempt = course.attempts[0]
         earlier = self.pending.pop(identity, None) if identity is not None else None

@@ -126,7 +126,6 @@ class EnforcedLimits:
     """Notes the limits of the gateway, and the partitions that it moved.
 
     Args:
-        limits: The limits.
         url: URL of the gateway, whose page names the moves.
         authority: File of the authority of its certificate; None without TLS.
     """

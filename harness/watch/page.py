@@ -31,7 +31,6 @@ class LivePage:
 
     Args:
         show: Makes what the page shows now.
-        host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
 
     Raises:

@@ -96,7 +96,6 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     """The addresses of a gateway for the application.
 
     Args:
-        gateway: URL of the gateway.
         upstream: URL of the endpoint behind it.
         account: The account that the upstream's host names, or that of an emulator; empty for an
             emulator's usual one.
@@ -137,7 +136,6 @@ class Environment:
     """The environment of an application.
 
     Attributes:
-        variables: All of them.
         replaced: Names of those that led elsewhere, and have a value that does not.
         removed: Names of those that led elsewhere, and are left out.
         kept: Names of those that lead elsewhere, and stay because the user said so.
@@ -172,8 +170,6 @@ def environment(
     """The environment of the application.
 
     Args:
-        environ: The environment of this process.
-        found: How to reach the gateway.
         names: More variables that hold the connection string.
         authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
         proxy: URL of the gateway as a proxy that intercepts the hosts of table endpoints; empty for

@@ -68,13 +68,7 @@ _COUNTERS_EVERY_S = 5.0
 
 
 class Watch:
-    """One watch. ``say`` takes lines for the user.
-
-    Args:
-        options: What was asked for.
-        environ: The environment of this process.
-        say: Takes a line for the terminal.
-    """
+    """One watch. ``say`` takes lines for the user."""
 
     def __init__(
         self, options: WatchOptions, environ: Mapping[str, str], say: Callable[[str], None]

@@ -75,7 +75,6 @@ class WatchPlan:
         kind: The kind of the endpoint, as the application sees it.
         described: Its name in all outputs.
         host: Host and port of the endpoint.
-        processes: Number of metering processes.
         warm_up_s: Time before the measured window.
         budget: Most billable transactions; None is unlimited.
         throughput: What is known to be provisioned at Cosmos DB.
@@ -101,7 +100,6 @@ class WatchedRun:
     Times are UTC seconds. The live page reads in a thread of its own: `lock` guards all counts.
 
     Args:
-        plan: What was asked for.
         clock: The clock of all processes of the watch, which starts now.
         aliases: Replace the PartitionKeys; None shows the keys.
         trace: Takes the operations; None for no trace.

@@ -44,7 +44,6 @@ class Handshake(NamedTuple):
     """A TLS handshake whose certificate is trusted.
 
     Attributes:
-        seconds: Time of the handshake.
         resumed_s: Time of a handshake that resumed the session; None where none was resumed.
     """
 

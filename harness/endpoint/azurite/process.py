@@ -67,7 +67,6 @@ def start_azurite(
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
         oauth: Whether access tokens are accepted too, over https. Their signature is not checked.
-        service: Which of its servers to start.
         log_path: File for the output; None keeps it only for the message of a failed start.
 
     Raises:

@@ -37,7 +37,6 @@ class Login:
     Args:
         fetch: Gets a new token; raises `SetupError` where there is none.
         tenant: Tenant of the login where its token names none.
-        clock: Gives UTC seconds.
         look_every_s: How soon it is noticed that the clock was set, or the machine slept.
 
     Attributes:
@@ -235,11 +234,7 @@ class SdkLogin:
 
 
 class Logins:
-    """The logins of this process, one for each cloud: several endpoints can share a token.
-
-    Args:
-        environ: The environment of this process.
-    """
+    """The logins of this process, one for each cloud: several endpoints can share a token."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ

@@ -152,9 +152,7 @@ def charge_of(status: int, header: Callable[[str], str | None], body: bytes) -> 
     the whole response, or the sum of the parts if only they name one.
 
     Args:
-        status: HTTP status.
         header: Returns a header by its name in lower case; empty or None if there is none.
-        body: The body.
     """
     if text := header(CHARGE_HEADER):
         return hundredths(text) or 0

@@ -17,7 +17,6 @@ def scaled_to_ru_per_s(limits: RequestUnitLimits, busiest: float) -> float | Non
     """The RU/s that the stand-in scaled to, or None without autoscale.
 
     Args:
-        limits: The settings.
         busiest: The most that a physical partition used in one second, as a share of its own.
     """
     if not limits.autoscale:

@@ -53,7 +53,6 @@ class Bucket:
 
         Args:
             entities: Of all requests but those that have to pass other buckets before this one.
-            now_s: The time now.
             limited: These buckets. However much they are asked for, in no time do they pass more
                 than what they hold at its beginning, what flows in, and the overdraft.
             overdraft: The most by which the level of one of them becomes negative.

@@ -47,11 +47,8 @@ def charged_for(
     """The charge of a request that was answered.
 
     Args:
-        asked: The request.
-        answered: Its answer.
         scanned: Entities that a page of a query scanned, by PartitionKey.
         contents: The rows before the request changed them.
-        partitions: The physical partitions.
     """
     kind = asked.kind
     if kind is None:

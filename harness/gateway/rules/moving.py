@@ -24,8 +24,6 @@ class Move:
         until_s: When the range was available again.
         table: Table of the partition whose refusal caused the move.
         partition_key: That partition.
-        from_server: Number of the old server.
-        to_server: Number of the new server.
     """
 
     at_s: float

@@ -92,7 +92,6 @@ class Ranges:
 
     Args:
         keys_per_range: A range with more keys is split; None if ranges are split by load only.
-        servers: Number of servers.
     """
 
     def __init__(self, keys_per_range: int | None, servers: int) -> None:
@@ -256,7 +255,6 @@ class Ranges:
         """Return the server with the least recent load, and among equals with the fewest ranges.
 
         Args:
-            now_s: The time now.
             other_than: A server to leave out, unless it is the only one.
         """
         return min(

@@ -37,7 +37,6 @@ class ServerRule:
 
         Args:
             by_server: Entities by server, without those that the buckets in ``limited`` pass.
-            since_s: The time.
             limited: Buckets of partitions by server.
             overdraft: The most by which the level of one of them becomes negative.
         """

@@ -43,7 +43,6 @@ class SplittingRule:
     """Follows the stored bytes, and splits what grows too large.
 
     Attributes:
-        partitions: The physical partitions.
         count: Number of splits.
         splits: The latest splits, oldest first.
     """

@@ -73,7 +73,6 @@ class Conductor:
     """Leads the runs of one Locust process, one at a time.
 
     Args:
-        accounts: The accounts under load.
         embedded: The embedded Azurite, and a gateway before it; None if the endpoint is another.
         ready: The workers that take messages.
         leave: Called when a headless run is over, to end the process.

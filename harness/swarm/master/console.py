@@ -384,7 +384,6 @@ class ConsoleMessages:
         """Keep the summary of the run for `result`.
 
         Args:
-            record: The record of the run.
             path: Its file.
             trace: What there is to say of the trace; empty without one.
         """
