@@ -78,7 +78,6 @@ class Contents:
             self._tables[table] = _Table(complete=True)
 
     def dropped(self, table: str) -> None:
-        """A table was deleted."""
         gone = self._tables.pop(table, None)
         if gone is not None:
             self._rows -= sum(map(len, gone.partitions.values()))

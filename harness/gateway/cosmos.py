@@ -44,7 +44,6 @@ class CosmosRefusal:
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return _STATUSES[self.rule]
 
 

@@ -133,7 +133,6 @@ class Counters:
         self._lightest = 0
 
     def add(self, asked: Asked, disposition: Disposition, count: Count = NO_ENTITIES) -> None:
-        """Count one request."""
         self._requests += 1
         self._weight += 1 + count.entities
         partition = (asked.table, asked.partition_key)

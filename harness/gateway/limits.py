@@ -209,7 +209,6 @@ _OF_STORAGE = frozenset(GatewayLimits.model_fields) - {"faults", "cosmos"}
 
 
 def shipped_directory() -> Path:
-    """The folder of the shipped limits."""
     return shipped("limits")
 
 

@@ -100,7 +100,6 @@ class Model:
 
     @property
     def move_count(self) -> int:
-        """Number of moves."""
         return 0 if self.storage is None else self.storage.move_count
 
     @property

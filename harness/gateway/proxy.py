@@ -110,7 +110,6 @@ class Proxy:
         self._dialect = dialect_of(model)
 
     async def handle(self, request: Request) -> Reply:
-        """Reply to one request."""
         target = request.target
         if target.startswith("/-/") and request.defect is None:
             return Reply(answer=self._page(request))

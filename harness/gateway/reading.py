@@ -59,7 +59,6 @@ class Answered:
 
     @property
     def returned(self) -> int:
-        """Number of returned entities."""
         return sum(self.found.values())
 
 

@@ -109,7 +109,6 @@ class Asked(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """True if the request changes entities."""
         kind = self.kind
         return kind is not None and kind is not _POINT_QUERY and kind is not _QUERY
 

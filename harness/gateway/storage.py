@@ -70,7 +70,6 @@ class StorageLimits:
 
     @property
     def move_count(self) -> int:
-        """Number of moves."""
         return self._moving.count
 
     def refusal(self, asked: Asked, now_s: float) -> str:

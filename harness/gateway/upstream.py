@@ -66,7 +66,6 @@ class Upstream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close every connection."""
         self._checks.cancel()
         for connection in tuple(self._open):
             connection.close()
@@ -96,7 +95,6 @@ class Upstream:
         self._idle.append(connection)
 
     def _kept(self) -> UpstreamConnection | None:
-        """Return a connection that was kept, or None."""
         while self._idle:
             # The latest one, so that unneeded connections get old.
             connection = self._idle.pop()
@@ -106,7 +104,6 @@ class Upstream:
         return None
 
     async def _connected(self) -> UpstreamConnection:
-        """Return a new connection."""
         try:
             async with asyncio.timeout(_CONNECTED_WITHIN_S):
                 _, connection = await asyncio.get_running_loop().create_connection(

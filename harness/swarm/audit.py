@@ -207,8 +207,6 @@ class Auditor:
 
 
 class MasterAudit:
-    """The audit of one run."""
-
     def __init__(self, environment: Environment, run: MasterRun, console: Console) -> None:
         self._environment = environment
         self._run = run

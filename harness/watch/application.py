@@ -149,7 +149,6 @@ class Application:
         self._signal(number)
 
     def kill(self) -> None:
-        """Kill the command and its children."""
         self._signal(signal.SIGKILL)
         # A command of another user cannot be killed.
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -56,7 +56,6 @@ class WatchTally:
     over_budget: int = 0
 
     def merge(self, other: WatchTally) -> None:
-        """Add the counts of ``other``."""
         self.requests += other.requests
         self.passed += other.passed
         self.others += other.others

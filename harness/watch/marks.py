@@ -45,7 +45,6 @@ class Marks:
 
 
 def create_marks(path: Path) -> None:
-    """Create the file without a mark."""
     path.write_bytes(bytes(_BYTES * (_SLOTS + 1)))
 
 

@@ -98,7 +98,6 @@ class LivePage:
             return self._shown
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

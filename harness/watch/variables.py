@@ -88,7 +88,6 @@ def host_elsewhere(listening: str) -> str:
 
 
 def url_of(scheme: str, host: str, port: int) -> str:
-    """The URL of a listener."""
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 

@@ -30,7 +30,6 @@ class RampingRule:
         self._busy_per_s = ramping.busy_share * servers.entities_per_s
 
     def served(self, place: Range, ranges: Ranges, entities: int, now_s: float) -> None:
-        """A range served entities."""
         if not self.by_load:
             return
         place.recent.add(entities, now_s)

@@ -36,7 +36,6 @@ class Faded:
         self._then_s = 0.0
 
     def add(self, amount: float, now_s: float) -> None:
-        """Add to the amount."""
         then_s = self._then_s
         if now_s > then_s:
             self._amount *= math.exp2((then_s - now_s) / self._half_life_s)
@@ -44,7 +43,6 @@ class Faded:
         self._then_s = now_s
 
     def at(self, now_s: float) -> float:
-        """Return the amount at a time."""
         if self._amount == 0.0 or now_s <= self._then_s:
             return self._amount
         return self._amount * math.exp2((self._then_s - now_s) / self._half_life_s)
@@ -146,7 +144,6 @@ class Ranges:
         )
 
     def drop_table(self, table: str) -> None:
-        """Remove the ranges of a table."""
         self._opened.discard(table)
         self._written = {bound for bound in self._written if bound[0] != table}
         begin = bisect.bisect_left(self._bounds, (table, ""))
@@ -216,7 +213,6 @@ class Ranges:
         return half
 
     def served(self, place: Range, entities: int, now_s: float) -> None:
-        """Note the entities that a range served."""
         place.load.add(entities, now_s)
         self._homes[place.server].load.add(entities, now_s)
 
@@ -232,7 +228,6 @@ class Ranges:
         return by_server
 
     def move(self, place: Range, server: int, now_s: float) -> None:
-        """Move a range to another server."""
         load = place.load.at(now_s)
         for home, one in ((self._homes[place.server], -1), (self._homes[server], 1)):
             home.ranges += one

@@ -21,7 +21,6 @@ class ServerRule:
         ]
 
     def __getitem__(self, server: int) -> Bucket:
-        """The bucket of a server."""
         return self._buckets[server]
 
     def full(

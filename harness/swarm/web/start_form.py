@@ -57,7 +57,6 @@ def profile_in(label: str) -> str:
 
 
 def labels() -> list[str]:
-    """The labels of the shipped profiles."""
     return [label_of(name, question) for name, question in shipped_questions().items()]
 
 

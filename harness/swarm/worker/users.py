@@ -195,7 +195,6 @@ class TableUser(User):
 
     @functools.cached_property
     def table(self) -> Table:
-        """The client of this user."""
         return Table(self.run_state)
 
 

@@ -81,7 +81,6 @@ class Reports:
         return self._unconfirmed is None
 
     def send(self, report: WorkerReport) -> None:
-        """Send the next report."""
         self._number = report.number
         # First, because in a local run the confirmation comes while the report is sent.
         self._unconfirmed = report
@@ -373,7 +372,6 @@ class WorkerRun:
             self._confirmed_by(deadline)
 
     def _waiting(self) -> int:
-        """Operations that are due and not sent."""
         if self._unsent is not None:
             return self._unsent
         held = 0 if self._replayed is None else self._replayed.waiting()
