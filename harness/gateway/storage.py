@@ -353,7 +353,6 @@ class Entrance:
 
     Attributes:
         bucket: That of the partition; None where it does not matter.
-        server: That of its server.
         version: Of the ranges when the server was looked up.
         taken: Entities that passed.
         refused_s: The first and last instant of a refusal that heats its range.

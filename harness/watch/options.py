@@ -21,7 +21,6 @@ class WatchOptions:
         remote: Whether the upstream is not on this machine.
         command: Program and arguments; empty waits for Ctrl-C.
         listen: HOST and port of the gateway.
-        limits: File of the limits.
         tls: Whether to listen with TLS, with an authority of its own.
         proxy: Whether the gateway is the command's proxy, which intercepts table endpoints.
         env: More variables that get the connection string.

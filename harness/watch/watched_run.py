@@ -75,7 +75,6 @@ class WatchPlan:
         kind: The kind of the endpoint, as the application sees it.
         described: Its name in all outputs.
         host: Host and port of the endpoint.
-        warm_up_s: Time before the measured window.
         budget: Most billable transactions; None is unlimited.
         throughput: What is known to be provisioned at Cosmos DB.
     """

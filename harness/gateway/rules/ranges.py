@@ -54,7 +54,6 @@ class Range:
 
     Attributes:
         first: Table and key at which the range begins.
-        server: Number of its server.
         keys: Written keys in order; no longer complete once no range can be split.
         grown: The key that was added last.
         offline_until_s: When the range is available again.

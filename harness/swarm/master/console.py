@@ -384,7 +384,6 @@ class ConsoleMessages:
         """Keep the summary of the run for `result`.
 
         Args:
-            path: Its file.
             trace: What there is to say of the trace; empty without one.
         """
         if self.console.quiet:
