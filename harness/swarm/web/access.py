@@ -24,6 +24,7 @@ from flask_login import UserMixin, login_user
 from locust.web import WebUI
 from werkzeug.wrappers import Response
 
+from harness.endpoint.address import DEFAULT_PORTS
 from harness.model.errors import SetupError
 from harness.model.hosts import OwnHosts, host_of
 from harness.options import WEB_PASSWORD
@@ -47,7 +48,6 @@ FOREIGN_ORIGIN = (
     "Another web page made this request. If a reverse proxy changed its Host on the way, let the "
     "proxy pass the Host on.\n"
 )
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class _Operator(UserMixin):
@@ -155,7 +155,7 @@ def _same(origin: str, host: str) -> bool:
     """Whether an Origin belongs to a Host, which omits the default port of the scheme."""
     try:
         page, asked = urlsplit(origin), urlsplit(f"//{host}")
-        default = _DEFAULT_PORTS.get(page.scheme)
+        default = DEFAULT_PORTS.get(page.scheme)
         ports = (page.port or default, asked.port or default)
     except ValueError:
         return False
