@@ -9,13 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record.whatif import (
-    FirstLimitPart,
-    PeakPart,
-    PricePart,
-    SchemePart,
-    WhatIfRecord,
-)
+from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
 from harness.model.figures import agreed, counted, duration, number, percent
 from harness.report.names import partition_name
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
@@ -104,16 +98,13 @@ def _peak_row(
     peaks: Callable[[SchemePart], Sequence[PeakPart]],
     limit: float,
 ) -> SchemeRow:
+    width = "minute" if peak.width_s == 60 else f"{peak.width_s} s"
     return SchemeRow(
-        f"{label}, best {_width(peak)}",
+        f"{label}, best {width}",
         lambda _, part: number(peaks(part)[place].per_s),
         share=lambda _, part: peaks(part)[place].per_s / limit,
         bad=lambda _, part: peaks(part)[place].per_s > limit,
     )
-
-
-def _width(peak: PeakPart) -> str:
-    return "minute" if peak.width_s == 60 else f"{peak.width_s} s"
 
 
 def _best_10s(peaks: Sequence[PeakPart]) -> PeakPart:
@@ -148,11 +139,8 @@ def _account(found: WhatIfRecord, part: SchemePart) -> float:
 def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
     if (first := part.first_limit) is None:
         return "none up to x 10,000" if found.factors else ""
-    return f"x {_factor(first)}, {first.rule}"
-
-
-def _factor(first: FirstLimitPart) -> str:
-    return f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
+    factor = f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
+    return f"x {factor}, {first.rule}"
 
 
 def _total(found: WhatIfRecord, part: SchemePart) -> str:
@@ -184,11 +172,21 @@ def _spread(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _price_row(
     label: str,
-    count: Callable[[PricePart], int],
-    say: Callable[[WhatIfRecord, SchemePart], str],
+    count: str,
+    of: str = "operations",
+    say: Callable[[WhatIfRecord, SchemePart], str] | None = None,
 ) -> SchemeRow:
-    """A row that is shown if a scheme has to pay this price, and is bad news for the scheme."""
-    return SchemeRow(label, say, bad=lambda _, part: count(part.price) > 0, always=False)
+    """A row that is shown if a scheme has to pay this price, and is bad news for the scheme.
+
+    ``count`` and ``of`` are the names of two counts of a `PricePart`; the cell is their ratio.
+    """
+
+    def ratio(_: WhatIfRecord, part: SchemePart) -> str:
+        return _share(getattr(part.price, count), getattr(part.price, of))
+
+    return SchemeRow(
+        label, say or ratio, bad=lambda _, part: getattr(part.price, count) > 0, always=False
+    )
 
 
 _ROWS = (
@@ -222,38 +220,14 @@ _ROWS = (
         "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
     ),
     SchemeRow("first limit met at", _first_limit, always=False),
-    _price_row("entities that collide", lambda price: price.collisions, _collisions),
-    _price_row(
-        "operations with invalid keys",
-        lambda price: price.refused,
-        lambda _, part: _share(part.price.refused, part.price.operations),
-    ),
-    _price_row(
-        "transactions split",
-        lambda price: price.split,
-        lambda _, part: _share(part.price.split, part.price.transactions),
-    ),
-    _price_row("queries over several partitions", lambda price: price.spread, _spread),
-    _price_row(
-        "queries that scan the table",
-        lambda price: price.scans,
-        lambda _, part: _share(part.price.scans, part.price.queries),
-    ),
-    _price_row(
-        "range queries that scan a partition",
-        lambda price: price.unbounded,
-        lambda _, part: _share(part.price.unbounded, part.price.queries),
-    ),
-    _price_row(
-        "operations not matched",
-        lambda price: price.unmatched,
-        lambda _, part: _share(part.price.unmatched, part.price.operations),
-    ),
-    _price_row(
-        "operations left out: key unknown",
-        lambda price: price.unknown,
-        lambda _, part: _share(part.price.unknown, part.price.operations),
-    ),
+    _price_row("entities that collide", "collisions", say=_collisions),
+    _price_row("operations with invalid keys", "refused"),
+    _price_row("transactions split", "split", "transactions"),
+    _price_row("queries over several partitions", "spread", say=_spread),
+    _price_row("queries that scan the table", "scans", "queries"),
+    _price_row("range queries that scan a partition", "unbounded", "queries"),
+    _price_row("operations not matched", "unmatched"),
+    _price_row("operations left out: key unknown", "unknown"),
 )
 
 
@@ -398,7 +372,7 @@ def whatif_text(found: WhatIfRecord, page: Page) -> str:
     parts: list[RenderableType] = [Text(page.show(heading(found)))]
     for part in found.schemes[1:]:
         parts.append(page.section(page.show(_titled(part)), _sample(part, page)))
-    for block in _blocks(found, page):
+    for block in page.blocks(found.schemes, lambda parts: _table(found, parts, page)):
         parts.append(page.section("side by side", _table(found, block, page)))
     lines = [Text(page.show(sentence)) for sentence in sentences(found)]
     parts.append(page.section("which is better", *lines))
@@ -421,19 +395,6 @@ def _sample(part: SchemePart, page: Page) -> Table:
         half = max(10, page.width // 2 - 4)
         lines.append((page.short(recorded, half), Text(arrow, "dim"), page.short(new, half)))
     return grid(lines)
-
-
-def _blocks(found: WhatIfRecord, page: Page) -> Iterator[list[SchemePart]]:
-    """As many schemes side by side as fit; the recorded one is in every block."""
-    recorded, *others = found.schemes
-    block = [recorded]
-    for part in others:
-        wider = [*block, part]
-        if len(block) > 1 and page.natural_width(_table(found, wider, page)) > page.width:
-            yield block
-            wider = [recorded, part]
-        block = wider
-    yield block
 
 
 def _table(found: WhatIfRecord, parts: Sequence[SchemePart], page: Page) -> Table:

@@ -60,7 +60,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
         warnings = Text("\n".join(map(page.show, comparison.warnings)))
         title = Text("COMPARE WITH CARE", "bold yellow")
         parts.append(page.panel(warnings, title, "yellow", title_align="left"))
-    for block in _blocks(subjects, page):
+    for block in page.blocks(subjects, lambda block: _table(block, page)):
         parts.append(page.section(title_of(block), _table(block, page)))
     lines = [Text(page.show(sentence)) for sentence in comparison.findings]
     parts.append(page.section("which is better", *lines, Text(comparison.rule, "dim")))
@@ -239,18 +239,6 @@ def _markdown_cell(measure: Measure, values: Values | None, first: Values | None
     if span := span_words(measure, values):
         cell += f"<br>{span}"
     return cell
-
-
-def _blocks(subjects: Sequence[Subject], page: Page) -> Iterator[list[Subject]]:
-    """As many side by side as fit, at least two; the first is in every block."""
-    block = [subjects[0]]
-    for subject in subjects[1:]:
-        wider = [*block, subject]
-        if len(block) > 1 and page.natural_width(_table(wider, page)) > page.width:
-            yield block
-            wider = [subjects[0], subject]
-        block = wider
-    yield block
 
 
 def _table(subjects: Sequence[Subject], page: Page) -> Table:

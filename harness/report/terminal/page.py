@@ -8,7 +8,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TextIO
+from typing import Any, Self, TextIO, TypeVar
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -24,6 +24,7 @@ from harness.model.figures import percent
 from harness.report.names import shortened
 
 Cell = str | Text
+Item = TypeVar("Item")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,6 +146,20 @@ class Page:
         """Columns that ``content`` takes where it has as many as it needs."""
         console = self.console(io.StringIO())
         return Measurement.get(console, console.options.update(max_width=10_000), content).maximum
+
+    def blocks(
+        self, items: Sequence[Item], table: Callable[[Sequence[Item]], Table]
+    ) -> Iterator[list[Item]]:
+        """As many side by side as fit, at least two; the first is in every block."""
+        first, *others = items
+        block = [first]
+        for item in others:
+            wider = [*block, item]
+            if len(block) > 1 and self.natural_width(table(wider)) > self.width:
+                yield block
+                wider = [first, item]
+            block = wider
+        yield block
 
     def show(self, text: str) -> str:
         """A text from outside in characters of this page."""
