@@ -10,8 +10,9 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from harness.model.errors import SetupError, cut, echoed, printable_lines
 from harness.report.export.run_folder import write_whole
@@ -19,6 +20,7 @@ from harness.report.export.run_folder import write_whole
 _PART = r"(\d{1,12}(?:\.\d{1,12})?)"
 _DURATION = re.compile(rf"(?:{_PART}h)?(?:{_PART}m)?(?:{_PART}s?)?", re.ASCII)
 _TOLD_EVERY_S = 0.5
+Parsed = TypeVar("Parsed")
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
@@ -53,6 +55,19 @@ def duration(text: str) -> float:
     hours, minutes, seconds = (float(part or 0) for part in found.groups())
     total = hours * 3600 + minutes * 60 + seconds
     return int(total) if total.is_integer() else total
+
+
+def parsed_all(option: str, texts: Iterable[str], parse: Callable[[str], Parsed]) -> list[Parsed]:
+    """The values of a repeated option; a `SetupError` lists every mistake."""
+    parsed, mistakes = [], []
+    for text in texts:
+        try:
+            parsed.append(parse(text))
+        except ValueError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise SetupError("\n  ".join([f"{option}:", *mistakes]))
+    return parsed
 
 
 def write_page(path: Path, page: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.common import Progress, say_page, write_page
+from harness.commands.common import Progress, parsed_all, say_page, write_page
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EndpointPart, RecordError, RunRecord
@@ -27,7 +27,7 @@ from harness.model.figures import counted, duration, listed
 from harness.model.services import service_described
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
-from harness.report.compare.regressions import Regression, parse_regression
+from harness.report.compare.regressions import parse_regression
 from harness.report.compare.repeats import repeats_text
 from harness.report.compare.replayed import Recording
 from harness.report.compare.settings import differences_of
@@ -111,19 +111,15 @@ class Compare:
     def run(self, args: argparse.Namespace) -> int:
         if args.trend:
             return _show_trends(args)
-        regressions = _regressions(args.fail_if)
+        regressions = parsed_all("--fail-if", args.fail_if, parse_regression)
         if args.name and len(args.name) != len(args.runs):
             runs = counted(len(args.runs), "run")
-            names = counted(len(args.name), "name")
-            raise SetupError(f"--name names one run each: {runs}, but {names}")
+            given = counted(len(args.name), "name")
+            raise SetupError(f"--name names one run each: {runs}, but {given}")
         if len(args.runs) > len(string.ascii_uppercase):
             raise SetupError(f"2 to 26 runs can be compared, not {len(args.runs)}")
-        subjects = [
-            _subject(letter, source, name)
-            for letter, source, name in zip(
-                string.ascii_uppercase, args.runs, args.name or [""] * len(args.runs), strict=False
-            )
-        ]
+        names = args.name or [""] * len(args.runs)
+        subjects = list(map(_subject, string.ascii_uppercase, args.runs, names))
         if len(subjects) == 1:
             [alone] = subjects
             if len(alone.records) == 1:
@@ -230,19 +226,6 @@ def read_record(path: Path) -> RunRecord:
         raise SetupError(f"{cut(str(path))} cannot be read ({error.strerror or error})") from error
     except RecordError as error:
         raise SetupError(f"{cut(str(path))}: {error}") from error
-
-
-def _regressions(texts: list[str]) -> list[Regression]:
-    """The parsed regressions; a SetupError lists every mistake."""
-    parsed, mistakes = [], []
-    for text in texts:
-        try:
-            parsed.append(parse_regression(text))
-        except ValueError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise SetupError("\n  ".join(["--fail-if:", *mistakes]))
-    return parsed
 
 
 def _subject(letter: str, source: str, name: str) -> Subject:

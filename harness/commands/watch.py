@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness.commands.common import duration, variable_name, whole_number
+from harness.commands.common import duration, parsed_all, variable_name, whole_number
 from harness.commands.servers import require_consent
 from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
@@ -345,13 +345,5 @@ def _provisioned(args: argparse.Namespace) -> Throughput:
 
 
 def _conditions(args: argparse.Namespace) -> tuple[Condition, ...]:
-    found = list(conditions_of(resolve(args.profile).profile)) if args.profile else []
-    mistakes = []
-    for text in args.condition:
-        try:
-            found.append(parse_condition(text))
-        except ValueError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise SetupError("\n  ".join(["--condition:", *mistakes]))
-    return tuple(found)
+    of_profile = conditions_of(resolve(args.profile).profile) if args.profile else ()
+    return (*of_profile, *parsed_all("--condition", args.condition, parse_condition))
