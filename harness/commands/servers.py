@@ -9,7 +9,6 @@ import ssl
 import sys
 import tempfile
 from pathlib import Path
-from types import FrameType
 
 from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
@@ -209,8 +208,4 @@ def end_by_signal() -> None:
     """Turn every signal that ends the process into a KeyboardInterrupt."""
     # A shell that starts the process in the background makes it ignore SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        signal.signal(number, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        signal.signal(number, signal.default_int_handler)

@@ -85,12 +85,11 @@ class TraceCommand:
             else:
                 print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
                 named = shlex.quote(str(args.file))
-                print(
-                    printable_lines(
-                        f"\nSend it again: harness run replay --set replay.trace={named}"
-                    )
+                next_steps = (
+                    f"\nSend it again: harness run replay --set replay.trace={named}\n"
+                    f"Try other keys: harness whatif {named} --keys scheme.toml"
                 )
-                print(printable_lines(f"Try other keys: harness whatif {named} --keys scheme.toml"))
+                print(printable_lines(next_steps))
             return 0
         return self._convert(args)
 
@@ -113,13 +112,8 @@ class TraceCommand:
                 convert(args.file, args.to, aliases.key, aliases.kept, progress)
         with opened(args.to) as made:
             size = data_size(made.bytes)
-            print(
-                printable_lines(
-                    f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})"
-                )
-            )
-            for note in made.notes:
-                print(printable_lines(note))
+            written = f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})"
+            print(*map(printable_lines, (written, *made.notes)), sep="\n")
         return 0
 
 

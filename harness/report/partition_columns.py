@@ -47,10 +47,6 @@ def throttled_attempts(part: PartitionPart) -> int:
     return sum(throttled_by_status(part.attempts_by_status).values())
 
 
-def _other_count(part: Any) -> int:
-    return sum(count for _, count in other_answers(part.attempts_by_status))
-
-
 def _has_others(record: RunRecord) -> bool:
     return bool(other_answers(record.attempts_by_status))
 
@@ -75,10 +71,6 @@ def _limit(record: RunRecord) -> str:
     return "target" if limit is None else f"of {number(limit)}"
 
 
-def _several_seconds(record: RunRecord) -> bool:
-    return counts_entities(record) and lasted_seconds(record)
-
-
 def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> str:
     targets = (part.request_units.target for part in parts if part.request_units is not None)
     target = next((target for target in targets if target is not None), None)
@@ -88,10 +80,6 @@ def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> 
 def _account_target(record: RunRecord) -> str:
     target = next((part.target for part in record.accounts), None)
     return "target" if target is None else f"of {number(target)}"
-
-
-def _throttled_by(status: str) -> Callable[[Any], int]:
-    return lambda part: throttled_by_status(part.attempts_by_status)[status]
 
 
 def _throttled_for(scope: Scope) -> Callable[[Any], int]:
@@ -153,7 +141,7 @@ RATES: tuple[Column[Any], ...] = (
         group="{unit.rate}",
         heading=best_over,
         least=True,
-        when=_several_seconds,
+        when=lambda record: counts_entities(record) and lasted_seconds(record),
         csv="entities_per_s_best_10s",
     ),
 )
@@ -165,7 +153,7 @@ def _throttled_column(status: int) -> Column[Any]:
     name = str(status)
     return Column(
         name,
-        _throttled_by(name),
+        lambda part: throttled_by_status(part.attempts_by_status)[name],
         _count,
         group=_REFUSED,
         when=_has_status(name),
@@ -180,7 +168,7 @@ THROTTLED: tuple[Column[Any], ...] = tuple(map(_throttled_column, THROTTLING_STA
 
 OTHER_COUNT: Column[Any] = Column(
     "other answers",
-    _other_count,
+    lambda part: sum(count for _, count in other_answers(part.attempts_by_status)),
     _count,
     outputs=Output.TERMINAL,
     narrow="other",

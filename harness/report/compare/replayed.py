@@ -136,11 +136,8 @@ def _reasons(
         yield f"{letter} did not finish {counted(unsent, 'operation')} that were due."
     for name, run in ((first, original), (letter, record)):
         if throttled := sum(run.throttled.values()):
-            yield f"{counted(throttled, 'attempt')} of {name} {_were(throttled)} throttled."
-
-
-def _were(count: int) -> str:
-    return agreed(count, "was", "were")
+            were = agreed(throttled, "was", "were")
+            yield f"{counted(throttled, 'attempt')} of {name} {were} throttled."
 
 
 def _counts(record: RunRecord, of: str) -> dict[str, int]:

@@ -130,10 +130,11 @@ def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
     if len(often) > _MOST_NAMED:
         named.append(f"{len(often) - _MOST_NAMED} more")
     counts, behaviour = record.counts, record.behaviour
+    best = number(record.account.entities_per_s.best_1s)
     rows = [
         ("operations", f"{counts.operations:,}: {', '.join(named)}"),
         ("requests", f"{counts.attempts:,}, {sum(record.throttled.values()):,} of them throttled"),
-        ("entities", f"{counts.entities:,}, best second {number(_best(record))} entities/s"),
+        ("entities", f"{counts.entities:,}, best second {best} entities/s"),
     ]
     if behaviour is not None and behaviour.clients:
         clients = counted(behaviour.clients, "client")
@@ -141,10 +142,6 @@ def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
             clients += f"; {percent(behaviour.busiest_client)} of the operations from one of them"
         rows.append(("clients", clients))
     return tuple(rows)
-
-
-def _best(record: RunRecord) -> float:
-    return record.account.entities_per_s.best_1s
 
 
 def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
