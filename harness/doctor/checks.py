@@ -31,7 +31,6 @@ class CheckResult:
     """One line of the page.
 
     Attributes:
-        advice: What to do; empty if there is nothing to do.
         figures: The figures of ``text``, for programs.
     """
 

@@ -36,7 +36,6 @@ class SchemeRow:
     Attributes:
         say: The cell of a scheme; empty where it has none.
         share: The share of a limit that the cell shows as a bar; None without a limit.
-        bad: Whether the cell is bad news.
         always: Shown even if the cells of all schemes are the same nothing.
     """
 

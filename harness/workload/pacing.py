@@ -364,9 +364,6 @@ class RecordedOrder(OpenLoop):
     Every worker follows the whole schedule and sends its part of the operations, so that shares
     change nothing here. ``sent`` is the place of the next operation in the recording: the units of
     all operations before it, whoever sends them.
-
-    Args:
-        units: All units of the recording.
     """
 
     __slots__ = ("_units",)

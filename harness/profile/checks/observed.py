@@ -255,7 +255,6 @@ class Observed:
         sent: Operations by name, those with the highest entity count first.
         keys: Keys by the ending of the table's name.
         tables: Endings of the table names.
-        hot_row_share: As in a `Seen`.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         charges: The request units; None where the ``kind`` of the endpoint is not Cosmos DB.
         partitions: The busiest ones, as many as are counted exactly.

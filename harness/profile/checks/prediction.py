@@ -171,7 +171,6 @@ class ChargedLoad:
     Args:
         partitions: The loaded ones, or `harness.profile.checks.prediction.thinned`.
         entity_bytes: An entity as JSON.
-        throughput: What is provisioned.
     """
 
     def __init__(

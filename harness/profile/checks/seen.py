@@ -179,9 +179,6 @@ class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
     Attributes:
-        record: The record of a run; None of a profile.
-        profile: Its settings; None of an application without a profile.
-        shares: Predicted or measured shares of the load.
         operations: Number of operations, of which ``reads`` read.
         labels: Names of the operations.
         queries: Those with the highest entity count first.
@@ -194,7 +191,6 @@ class Seen:
             the largest has ``largest``.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         entity_bytes: Size of a stored entity.
-        accounts: Number of accounts over which the partitions are spread.
         charges: The request units; None where the service is not Cosmos DB.
     """
 

@@ -124,7 +124,6 @@ class LoadModel:
         scheduled: Whether the load is open: what is due does not depend on answers.
         rate_per_s: The highest rate of an open load.
         setting: The setting that limits the rate.
-        settle_s: Seconds between the ramp and the measured window.
         jumps: Rises of the load at once, from one value to another.
         speed: Multiple of the recorded speed; None unless operations are due at recorded instants.
         starts_with_window: Whether nothing is due before all users are up and the measured window

@@ -73,10 +73,8 @@ class StepOutcome:
 
     Attributes:
         p99_ms: 99th percentile of response latency; None if there were no answers.
-        client_limited: True if the generator was the limit.
         endpoint_limited: True if latency grew with the load, or was too high.
         billable_transactions: Billable transactions of the whole step, including settling.
-        seconds: Measured time.
     """
 
     wanted_per_s: float

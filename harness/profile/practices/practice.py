@@ -94,8 +94,6 @@ class Practice:
 
     Attributes:
         name: Its identifier, also in ``docs/checklist.md``.
-        title: What to do, in a few words.
-        sources: The documents that ask for it, and those that disagree.
         applies: What the limits of the services count that it is about.
         relieves: The limits of a run (`Seen.limits`) that it bears on: where one of them held the
             run back, and the practice is violated, the report advises it.

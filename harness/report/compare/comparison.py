@@ -120,7 +120,6 @@ class Comparison:
         differences: Which run is better in what.
         same: Nouns of the measures in which none is.
         undecided: Nouns of the measures that decide nothing, by the reason.
-        notes: What else is to be known of the figures.
         rule: When a difference counts.
         regressions: The judged regressions of the last run against the first.
     """

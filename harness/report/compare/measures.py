@@ -31,7 +31,6 @@ class Measure:
         label: In the table.
         noun: In a sentence. In both, ``{unit}`` and ``{limit}`` stand for the words of the runs.
         unit: ``""``, ``"ms"``, or ``"%"`` for a share.
-        read: The value in one run; None where it was not measured.
         scatter: How far the value of one run could be off.
         more_is_better: None where neither is.
         least: A difference up to this counts as none, whatever share it is.

@@ -77,7 +77,6 @@ def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHi
 
     Args:
         start_s: Begin of the measured window, UTC seconds.
-        end_s: End of the measured window.
         histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out.
             Blanks and commas of a tag become ``_``.
 
@@ -159,7 +158,6 @@ def write_run(
 
     Args:
         out: Folder of all runs.
-        ledger: The counts of the run.
         aliases: Replace the PartitionKeys; None shows the keys.
         clean_up: Deletes what the run created, and returns its billable transactions by account.
         complain: Takes a sentence about each file that cannot be written.

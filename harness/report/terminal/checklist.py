@@ -45,7 +45,6 @@ class Checked:
         name: Name of a profile, or id of a run.
         question: The question of the profile; of an application, empty.
         seen: What it would send, or did send.
-        facts: Names and texts about the run.
     """
 
     name: str

@@ -56,13 +56,10 @@ class Live:
     """The state of a run: figures of the last few seconds, unless said otherwise.
 
     Attributes:
-        elapsed_s: Seconds since the load began.
         step: Number of the step of a search; None outside a search.
         replayed: The share of a trace that is due; None without one.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
-        ru_per_s: Request units; None where none are charged.
-        hottest: The partition with the highest rate; None before the first operation.
-        hottest_per_s: Its entities/s, or its RU/s where request units are charged.
+        hottest_per_s: Entities/s of ``hottest``, or its RU/s where request units are charged.
         target_per_s: Target of one partition in the same unit; None where the endpoint has none.
         limit_per_s: The limit of a partition that a gateway enforces; None without one.
         service_p99_s: None before the first operation ended.
@@ -154,13 +151,11 @@ def watch_line(
 
     Args:
         snapshot: The counts, with the rates of the last few seconds.
-        elapsed_s: Seconds since the watch began.
         target_per_s: Target of one partition in entities/s, or in RU/s where request units are
             charged; None where the endpoint has none.
         limit_per_s: The limit of a partition that the gateway enforces; None without one.
         p99_ms: Service latency of the last few seconds; None without operations.
         in_flight: Operations that failed and may be sent again.
-        clients: Number of user agents.
     """
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [

@@ -73,7 +73,6 @@ class Traffic:
 
     Attributes:
         head: What it says of itself, as names and texts.
-        snapshot: All of its operations, counted.
         seconds: From the first operation to the last.
         partitions: Number of different partitions; ``exact`` says whether it is exact.
         unknown: What the source did not say, and of how many operations.

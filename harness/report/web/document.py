@@ -243,7 +243,6 @@ class Shown:
     """The current or last run at one moment, for all browsers that ask.
 
     Attributes:
-        sentence: The phase in words.
         out: Folder of all runs.
         run_id: The id of the run; None before the first run.
         record: The run so far; None before the load begins.
