@@ -112,37 +112,30 @@ def _in_csv(
     return Column(name, get, outputs=NOWHERE, csv=name, csv_place=place)
 
 
-MEAN_RATE: Column[Any] = Column(
-    "mean",
-    lambda part: part.entities_per_s.mean,
-    number,
-    narrow="{unit.rate}",
-    group="{unit.rate}",
-    least=True,
-    adds=True,
-    csv="entities_per_s_mean",
-    tab=("entities_per_s", "Entities/s"),
+def _rate_column(name: str, figure: str, **more: Any) -> Column[Any]:
+    """A rate of entities, of a partition or an account."""
+    return Column(
+        name,
+        lambda part: getattr(part.entities_per_s, figure),
+        number,
+        group="{unit.rate}",
+        least=True,
+        csv=f"entities_per_s_{figure}",
+        **more,
+    )
+
+
+MEAN_RATE = _rate_column(
+    "mean", "mean", narrow="{unit.rate}", adds=True, tab=("entities_per_s", "Entities/s")
 )
-RATES: tuple[Column[Any], ...] = (
+RATES = (
     MEAN_RATE,
-    Column(
-        "best 1 s",
-        lambda part: part.entities_per_s.best_1s,
-        number,
-        group="{unit.rate}",
-        least=True,
-        when=counts_entities,
-        csv="entities_per_s_best_1s",
-    ),
-    Column(
+    _rate_column("best 1 s", "best_1s", when=counts_entities),
+    _rate_column(
         "best 10 s",
-        lambda part: part.entities_per_s.best_10s,
-        number,
-        group="{unit.rate}",
+        "best_10s",
         heading=best_over,
-        least=True,
         when=lambda record: counts_entities(record) and lasted_seconds(record),
-        csv="entities_per_s_best_10s",
     ),
 )
 """Rates of entities of a partition or an account."""

@@ -63,23 +63,21 @@ def rows(found: WhatIfRecord) -> list[SchemeRow]:
 
 def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
     recorded, physical = found.schemes[0], found.physical
-    label = "hottest partition" if physical is None else "hottest PartitionKey"
-    made = [
-        _peak_row(label, place, peak, lambda part: part.partition_peaks, found.partition_per_s)
-        for place, peak in _apart(found, recorded.partition_peaks)
+    limited: list[tuple[str, Callable[[SchemePart], Sequence[PeakPart]], float]] = [
+        (
+            "hottest partition" if physical is None else "hottest PartitionKey",
+            lambda part: part.partition_peaks,
+            found.partition_per_s,
+        )
     ]
     if physical is not None:
-        made += [
-            _peak_row(
-                "hottest physical partition",
-                place,
-                peak,
-                lambda part: part.physical_peaks,
-                physical.per_s,
-            )
-            for place, peak in _apart(found, recorded.physical_peaks)
-        ]
-    return made
+        label = "hottest physical partition"
+        limited.append((label, lambda part: part.physical_peaks, physical.per_s))
+    return [
+        _peak_row(label, place, peak, peaks, limit)
+        for label, peaks, limit in limited
+        for place, peak in _apart(found, peaks(recorded))
+    ]
 
 
 def _apart(found: WhatIfRecord, peaks: Sequence[PeakPart]) -> Iterator[tuple[int, PeakPart]]:
