@@ -21,7 +21,6 @@ from harness.options import aliases_from
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
     MOST_LISTED,
-    HotPartition,
     HotRow,
     Peak,
     Traffic,
@@ -186,17 +185,7 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
             for at, rate in [seconds.busiest(width)]
         ),
         hottest=tuple(
-            HotPartition(
-                name=part.key,
-                entities=part.entities,
-                exact=part.exact,
-                best=(
-                    part.entities_per_s.best_1s,
-                    part.entities_per_s.best_10s,
-                    counts.ledger.seconds_of(part.key).busiest(widths[-1])[1],
-                ),
-                throttled=part.throttled,
-            )
+            (part, counts.ledger.seconds_of(part.key).busiest(widths[-1])[1])
             for part in sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
         ),
         hottest_rows=_hottest_rows(studied.rows),
@@ -231,12 +220,6 @@ def _hottest_rows(rows: frequent_strings_sketch) -> tuple[HotRow, ...]:
     for key, _, at_least, at_most in sorted(items, key=lambda item: -item[2])[:MOST_LISTED]:
         if at_least > 1:
             partition, _, row_key = key.partition(_SEPARATOR)
-            hottest.append(
-                HotRow(
-                    partition=partition,
-                    row_key=row_key,
-                    at_least=int(at_least),
-                    at_most=int(at_most),
-                )
-            )
+            bounds = {"at_least": int(at_least), "at_most": int(at_most)}
+            hottest.append(HotRow(partition=partition, row_key=row_key, **bounds))
     return tuple(hottest)

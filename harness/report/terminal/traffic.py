@@ -13,11 +13,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.measured import KeyRangePart
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import THROTTLING_STATUSES, Outcome
-from harness.model.partition import Partition
 from harness.model.services.service import PUBLISHED
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
@@ -47,17 +46,6 @@ class Peak:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HotPartition:
-    """One of the hottest partitions, with its best rates over 1 s, 10 s and a minute."""
-
-    name: str
-    entities: int
-    exact: bool
-    best: tuple[float, ...]
-    throttled: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HotRow:
     """One of the hottest entities, with bounds of how often it was accessed."""
 
@@ -75,6 +63,7 @@ class Traffic:
         head: What it says of itself, as names and texts.
         seconds: From the first operation to the last.
         partitions: Number of different partitions; ``exact`` says whether it is exact.
+        hottest: The hottest partitions, each with its best rate over a minute.
         unknown: What the source did not say, and of how many operations.
         clients: Operations by client, the busiest first.
         notes: Sentences about what is missing.
@@ -87,7 +76,7 @@ class Traffic:
     partitions: int
     exact: bool
     peaks: tuple[Peak, ...]
-    hottest: tuple[HotPartition, ...]
+    hottest: tuple[tuple[CountedPartition, float], ...]
     hottest_rows: tuple[HotRow, ...]
     unknown: Mapping[str, int]
     clients: Mapping[str, int]
@@ -184,25 +173,26 @@ def _clock(second: int, snapshot: Snapshot) -> str:
 def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
     whole = traffic.snapshot.counts.entities or 1
     names = [
-        partition_name(part.name, page.ascii_only) + ("" if part.exact else " ~")
-        for part in traffic.hottest
+        partition_name(part.key, page.ascii_only) + ("" if part.exact else " ~")
+        for part, _ in traffic.hottest
     ]
 
     def build(width: int) -> Table:
         rows: list[list[Cell]] = []
-        for name, part in zip(names, traffic.hottest, strict=True):
+        for name, (part, best_minute) in zip(names, traffic.hottest, strict=True):
+            best = part.entities_per_s
             rows.append(
                 [
                     Text(page.short(name, width), "bold"),
                     f"{part.entities:,}",
                     percent(part.entities / whole),
-                    *(number(rate) for rate in part.best),
+                    *map(number, (best.best_1s, best.best_10s, best_minute)),
                     # The share of each partition of a table is unknown.
                     Text("")
-                    if Partition.named(part.name).whole_table
+                    if part.partition.whole_table
                     else Text(
-                        percent(part.best[0] / PUBLISHED.partition),
-                        "yellow" if part.best[0] > PUBLISHED.partition else "",
+                        percent(best.best_1s / PUBLISHED.partition),
+                        "yellow" if best.best_1s > PUBLISHED.partition else "",
                     ),
                     f"{part.throttled:,}",
                 ]
@@ -215,7 +205,7 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
     count = f"{'' if traffic.exact else 'about '}{counted(traffic.partitions, 'partition')}"
     more = max(0, traffic.partitions - len(traffic.hottest))
     note = f"{count}" + (f"; the {len(traffic.hottest)} hottest are listed" if more else "")
-    if not all(part.exact for part in traffic.hottest):
+    if not all(part.exact for part, _ in traffic.hottest):
         note += "; ~ counted from the moment when it became one of the hottest"
     return [build(width), Text(note, "dim")]
 
