@@ -123,7 +123,6 @@ class Examination:
         yield from self._requests(reached)
 
     def _requests(self, reached: bool) -> Iterator[CheckResult]:
-        """The checks that send requests."""
         endpoint = self.endpoint
         names = ("round trip", "users", "clock", "kind", "permissions", "key length", "leftovers")
         if endpoint is None:

@@ -89,7 +89,9 @@ class Workload:
             Action.DELETE: lambda drawn, _: self._tasks.delete(self._partition(drawn)),
             Action.TRANSACTION: lambda drawn, rng: self._transaction(self._partition(drawn), rng),
             Action.SERIES_MERGE: self._series_merge,
-            Action.CONDITIONAL_UPDATE: self._conditional_update,
+            Action.CONDITIONAL_UPDATE: lambda drawn, rng: self._tasks.conditional_update(
+                *self._row(drawn, rng)
+            ),
             Action.READ_THEN_WRITE: self._read_then_write,
             Action.KEY_CHANGE: lambda drawn, _: self._tasks.key_change(self._partition(drawn)),
         }
@@ -187,9 +189,6 @@ class Workload:
     def _series_merge(self, drawn: int, rng: random.Random) -> Operation:
         key, _ = self._row(drawn, rng)
         return self._tasks.series_merge(key, hour=int(rng.random() * 24))
-
-    def _conditional_update(self, drawn: int, rng: random.Random) -> Task:
-        return self._tasks.conditional_update(*self._row(drawn, rng))
 
     def _read_then_write(self, drawn: int, rng: random.Random) -> Task:
         if rng.random() < 0.5:

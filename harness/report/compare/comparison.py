@@ -67,10 +67,6 @@ class Subject:
         """The values of all repeats; None where one of them was not measured."""
         return values_of(measure, self.records, self.letter)
 
-    def doubts(self) -> list[str]:
-        """Why the figures are unreliable, a sentence each."""
-        return [f"{doubt}." for doubt in doubts(self.records, self.letter)]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
@@ -268,7 +264,7 @@ def _notes(
 def warnings(subjects: Sequence[Subject]) -> list[str]:
     """Why the figures may not be comparable, a sentence each."""
     first = subjects[0]
-    sentences = [doubt for subject in subjects for doubt in subject.doubts()]
+    sentences = [f"{doubt}." for one in subjects for doubt in doubts(one.records, one.letter)]
     for subject in subjects[1:]:
         one, other = first.records[0], subject.records[0]
         a, b = first.letter, subject.letter

@@ -52,15 +52,10 @@ class Checked:
     seen: Seen
     facts: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def measured(self) -> bool:
-        """Whether it is a run."""
-        return self.seen.recorded
-
 
 def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str:
     """The findings, worst first, each with its reason, its remedy and its sources."""
-    title = "measured" if checked.measured else "predicted"
+    title = "measured" if checked.seen.recorded else "predicted"
     charges, profile = checked.seen.charges, checked.seen.profile
     limited = checked.seen.limited_in is LimitUnit.ENTITIES
     shares = _shares(checked.seen, page, limited=limited)
@@ -74,7 +69,8 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
     if charges is not None:
         parts.append(
             page.section(
-                f"{title} request units", *charges_shown(charges, page, measured=checked.measured)
+                f"{title} request units",
+                *charges_shown(charges, page, measured=checked.seen.recorded),
             )
         )
     for severity in (Severity.OFFENDS, Severity.CONSIDER):
@@ -102,14 +98,13 @@ def _about_keys(findings: Sequence[Finding]) -> bool:
 
 
 def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
-    """The findings as JSON."""
     shares, charges = checked.seen.shares, checked.seen.charges
     content: dict[str, Any] = {
-        "run_id" if checked.measured else "profile": checked.name,
+        "run_id" if checked.seen.recorded else "profile": checked.name,
         "question": checked.question,
         "practices": len(findings),
         "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
-        "measured" if checked.measured else "prediction": {
+        "measured" if checked.seen.recorded else "prediction": {
             **shares.model_dump(),
             "partition_reaches_its_target_at_entities_per_s": _reached(shares),
         }

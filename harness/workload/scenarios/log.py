@@ -76,7 +76,6 @@ class Log(Scenario):
 
     @property
     def _batches(self) -> int:
-        """Batches of a period."""
         return -(-self.setting.rows // MAX_TRANSACTION_OPERATIONS)
 
     def _number(self, period: int, number: int) -> str:

@@ -159,7 +159,6 @@ class Scenario(OperationFactory):
 
     @property
     def loading_requests(self) -> int:
-        """Requests that `loading` sends."""
         return self.__loaded.requests
 
     def loading(self) -> Iterator[Operation]:
