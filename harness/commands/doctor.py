@@ -17,7 +17,7 @@ from harness.doctor.checks import (
     Status,
     check_text,
     exit_code,
-    section_text,
+    failed,
     summary_text,
     together,
 )
@@ -103,11 +103,9 @@ class Doctor:
             report.section("what this machine can generate")
             sessions = SESSIONS if args.session is None else (args.session,)
             try:
-                made = []
-                for one in generate(sessions, load_part(idle), report.progress):
-                    made.append(one)
+                made = list(generate(sessions, load_part(idle), report.progress))
             except SetupError as error:
-                report.take(CheckResult(name="capacity", status=Status.FAILED, text=str(error)))
+                report.take(failed("capacity", str(error)))
             else:
                 kinds = [one.endpoint.kind for one in examinations if one.endpoint is not None]
                 charged = bool(kinds) and all(kind.charges for kind in kinds)
@@ -166,7 +164,8 @@ class _Report:
     def section(self, title: str, account: str = "") -> None:
         self._section = title
         if not self._json:
-            self._print(section_text(f"{title}{account and f', account {account}'}", self._page))
+            named = f"{title}{account and f', account {account}'}"
+            self._print(self._page.render(self._page.section(named)))
 
     def note(self, text: str) -> None:
         if not self._json:

@@ -7,7 +7,6 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -102,10 +101,6 @@ def together(checks: Sequence[CheckResult]) -> CheckResult:
     first = checks[0]
     names = ", ".join(check.name for check in checks)
     return dataclasses.replace(first, name="", text=f"{names} not tried: {first.text}")
-
-
-def section_text(title: str, page: Page, *lines: RenderableType) -> str:
-    return page.render(page.section(title, *lines))
 
 
 def summary_text(checks: Sequence[CheckResult], transactions: int, exit_code: int) -> str:

@@ -263,23 +263,15 @@ class Examination:
 
         try:
             try:
-                tried.append(
-                    do(
-                        f"creating the table {table}",
-                        partial(try_create, endpoint, table, self.budget),
-                    )
-                )
+                create = partial(try_create, endpoint, table, self.budget)
+                tried.append(do(f"creating the table {table}", create))
                 if not tried[0].refused:
                     do(f"trying permissions on {table}", try_all)
             finally:
                 # After an interrupted or lost request the table may exist.
                 if not tried or not tried[0].refused:
-                    tried.append(
-                        do(
-                            f"deleting the table {table}",
-                            partial(try_delete, endpoint, table, self.budget),
-                        )
-                    )
+                    delete = partial(try_delete, endpoint, table, self.budget)
+                    tried.append(do(f"deleting the table {table}", delete))
         except SetupError as error:
             tried.append(Tried("all", f"{error}; `harness sweep` lists {table} after an hour"))
         spent = self.budget.spent - before - len(keys)
