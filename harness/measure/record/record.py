@@ -230,6 +230,15 @@ class RunRecord(RecordPart):
     refused_messages: Annotated[int, Strict(), pydantic.Field(ge=0), IF_ANY] = 0
     light_ms: Annotated[float | None, pydantic.Field(exclude_if=lambda mean: mean is None)] = None
 
+    @property
+    def offered_per_s(self) -> float | None:
+        """Mean entities/s that the load offered in the measured window; None in a closed loop."""
+        start, end = self.window_start, self.window_start + self.measured_s
+        points = [point for point in self.series if start <= point.t < end]
+        known = [(point.offered, point.width_s) for point in points if point.offered is not None]
+        seconds = sum(width for _, width in known)
+        return sum(rate * width for rate, width in known) / seconds if seconds else None
+
     def billed(self, by_account: Sequence[int]) -> Self:
         """The same record with the billable transactions of the whole run, by account."""
         counts = self.counts.model_copy(update={"billable_transactions": sum(by_account)})

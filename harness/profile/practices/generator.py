@@ -184,13 +184,8 @@ def _full_machine(record: RunRecord) -> MachineLoadPart | None:
 
 
 def _wanted(record: RunRecord) -> float | None:
-    """The mean rate that the load asked for in the measured window, in entities/s."""
-    end = record.window_start + record.measured_s
-    points = [point for point in record.series if record.window_start <= point.t < end]
-    asked = [(point.offered, point.width_s) for point in points if point.offered is not None]
-    if not asked or record.search is not None:
-        return None
-    return sum(rate * width for rate, width in asked) / sum(width for _, width in asked)
+    """The mean rate that the load asked for, in entities/s; a search asks for many."""
+    return None if record.search is not None else record.offered_per_s
 
 
 def _rate(record: RunRecord) -> tuple[float | None, str]:

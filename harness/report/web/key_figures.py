@@ -66,7 +66,7 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     )
     yield from _latency(record, "service", record.service_ms)
     yield from _latency(record, "response", record.response_ms)
-    if (offered := _offered(record)) is not None:
+    if (offered := record.offered_per_s) is not None:
         achieved = record.account.entities_per_s.mean
         share = percent(min(1.0, achieved / offered) if offered else 1.0)
         unit = record.endpoint.service.unit.rate
@@ -115,15 +115,3 @@ def _latency(record: RunRecord, kind: str, part: LatencyPart | None) -> Iterator
         note = f"median {milliseconds(part.p50)} ms"
         tone = "bad" if late is not None and late.form.of == kind else ""
         yield KeyFigure(f"p99 {kind}", milliseconds(part.p99), "ms", note, tone=tone)
-
-
-def _offered(record: RunRecord) -> float | None:
-    """Entities/s offered in the measured window; None in a closed loop."""
-    start, end = record.window_start, record.window_start + record.measured_s
-    known = [
-        (point.offered, point.width_s)
-        for point in record.series
-        if point.offered is not None and start <= point.t < end
-    ]
-    seconds = sum(width for _, width in known)
-    return sum(rate * width for rate, width in known) / seconds if seconds else None
