@@ -66,20 +66,14 @@ def _has_retries(record: RunRecord) -> bool:
     )
 
 
-def _limit(record: RunRecord) -> str:
-    limit = partition_limit(record)
-    return "target" if limit is None else f"of {number(limit)}"
+def _of(target: float | None) -> str:
+    """The heading of the shares of a target."""
+    return "target" if target is None else f"of {number(target)}"
 
 
 def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> str:
     targets = (part.request_units.target for part in parts if part.request_units is not None)
-    target = next((target for target in targets if target is not None), None)
-    return "target" if target is None else f"of {number(target)}"
-
-
-def _account_target(record: RunRecord) -> str:
-    target = next((part.target for part in record.accounts), None)
-    return "target" if target is None else f"of {number(target)}"
+    return _of(next((target for target in targets if target is not None), None))
 
 
 def _throttled_for(scope: Scope) -> Callable[[Any], int]:
@@ -261,7 +255,7 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
         "of target",
         lambda part: part.ratio,
         percent,
-        heading=_limit,
+        heading=lambda record: _of(partition_limit(record)),
         figure=of_limit,
         when=counts_entities,
         absent="none",
@@ -298,7 +292,7 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
         "of target",
         lambda part: part.ratio,
         percent,
-        heading=_account_target,
+        heading=lambda record: _of(next((part.target for part in record.accounts), None)),
         when=counts_entities,
         absent="none",
         share=True,
