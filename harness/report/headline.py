@@ -69,7 +69,8 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.OVER_TARGET:
         return _over(record)
     if verdict.result == VerdictResult.NO_TARGET:
-        return f"{_calm(record)}. The documents name no target for blobs."
+        stored = record.endpoint.service.partitions
+        return f"{_calm(record)}. The documents name no target for {stored}."
     sentence = verdict.sentence.removeprefix("Inconclusive: ")
     return sentence[:1].upper() + sentence[1:]
 

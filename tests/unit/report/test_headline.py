@@ -13,6 +13,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.model.figures import number
 from harness.model.operation import WHOLE_TABLE
+from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.events import moved_together, stall_sentence
 from harness.report.headline import headline, is_warming_up
 from harness.report.limits import account_limit, partition_limit
@@ -20,6 +21,7 @@ from harness.report.web.key_figures import key_figures
 from tests.support.records import kept, with_partitions
 
 RECORD = kept()
+BLOBS = RECORD.endpoint.model_copy(update={"kind": AZURITE_BLOBS.name})
 STALL = StallPart(
     start_s=17, length_s=2, before_per_s=667.4, rate_per_s=2.0, waited=57, keys=(("a", 57),)
 )
@@ -91,8 +93,8 @@ def throttled_most(*keys: str) -> RunRecord:
         ),
         (judged("over_target", "load"), "The account went over its target."),
         (
-            judged("no_target", "load", throttled_ratio=0.0),
-            "Nothing was throttled at 1,692 entities/s. The documents name no target for blobs.",
+            judged("no_target", "load", throttled_ratio=0.0, endpoint=BLOBS),
+            "Nothing was throttled at 1,692 lines/s. The documents name no target for blobs.",
         ),
         (kept("run-v1-search.json"), "At least 250 entities/s can be sustained."),
     ],
