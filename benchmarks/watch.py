@@ -52,7 +52,7 @@ def main() -> int:
             )
             with (
                 start_gateway(upstream=upstream, limits=limits) as gateway,
-                MeteringProcess(settings, reports, Path(folder) / "log") as metering,
+                MeteringProcess(settings, reports, Path(folder) / "log", {}) as metering,
             ):
                 port = int(gateway.url.rpartition(":")[2])
                 metered = int(metering.first_report().url.rpartition(":")[2])
