@@ -86,12 +86,7 @@ class AccountUpstream:
     path. The requests are signed anew.
     """
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        account: str,
-        sign: Sign,
-    ) -> None:
+    def __init__(self, upstream: Upstream, account: str, sign: Sign) -> None:
         self.url, self.scheme, self.host = upstream.url, upstream.scheme, upstream.host
         self.path = f"/{account}"
         self._ask = upstream.ask
@@ -187,8 +182,6 @@ class ForwardConnection(asyncio.Protocol):
         itself = port == own[1] and (is_loopback(host) or host == own[0])
         covered = self._interception.covers(host)
         if not host and connects:
-            self._timer.cancel()
-            self._opened.discard(self)
             self._transport.write(_MALFORMED)
             self._transport.close()
         elif not host or (not connects and (covered or itself)):
