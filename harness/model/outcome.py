@@ -44,9 +44,7 @@ class Traits(NamedTuple):
     """What code asks of an `Outcome`, so that no code lists outcomes.
 
     Attributes:
-        failed: An error of the service, the network or the request. An outcome that neither
-            succeeded nor failed is a regular answer about the stored data, which applications
-            handle.
+        failed: An error of the service, the network or the request.
         wanted_again: The service did not serve the operation, or nobody knows whether it did: an
             application would send it again.
         maybe_applied: A write may have been applied.
@@ -102,6 +100,11 @@ class Outcome(enum.StrEnum):
         made._value_ = value
         vars(made).update(traits._asdict())
         return made
+
+    @property
+    def regular(self) -> bool:
+        """True for an answer about the stored data, which applications expect and handle."""
+        return not (self.succeeded or self.failed)
 
 
 # Looked up once; see `harness.model.operation`.
@@ -315,6 +318,11 @@ _STATUS_OUTCOMES = {
     RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
+REGULAR_STATUSES = {
+    outcome: status for status, outcome in _STATUS_OUTCOMES.items() if outcome.regular
+}
+"""The status of each regular answer."""
+
 _FAULT_OUTCOMES: dict[str, Outcome] = {
     Fault.REFUSED: Outcome.CONNECTION,
     Fault.CONNECT_TIMEOUT: Outcome.CONNECTION,
@@ -363,8 +371,8 @@ def outcome_of(status: int, error_code: str) -> Outcome:
         return _FAULT_OUTCOMES.get(error_code, Outcome.DEFECT)
     if is_throttling(status, error_code):
         return Outcome.THROTTLED
-    if status == 404 and _of_table(error_code):
-        # The table does not exist, so nothing was looked up.
+    if status in (404, 409) and _of_table(error_code):
+        # The table does not exist, or is being deleted: nothing was looked up.
         return Outcome.REJECTED
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
         return known

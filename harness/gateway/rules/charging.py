@@ -14,13 +14,13 @@ from harness.gateway.contents import Contents
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
+from harness.model.outcome import outcome_of
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
 _DELETE = Kind.DELETE
-_LOOKED_UP = (404, 409, 412)
 
 Charges = Mapping[int, int]
 """Hundredths of an RU by the number of the physical partition."""
@@ -54,7 +54,7 @@ def charged_for(
     if kind is None:
         return {}
     if not answered.succeeded:
-        if answered.status not in _LOOKED_UP or answered.error_code.startswith("Table"):
+        if not outcome_of(answered.status, answered.error_code).regular:
             return {}
         return {partitions.of(asked.partition_key or ""): MISSING}
     if kind is _POINT_QUERY:

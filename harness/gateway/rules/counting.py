@@ -16,11 +16,11 @@ from harness.gateway.key_ranges import IndexRanges, after
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
+from harness.model.outcome import Outcome, outcome_of
 from harness.model.target import counted
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_POINT_QUERY = Kind.POINT_QUERY
-_NO_TABLE = "TableNotFound"
+_POINT_QUERY, _NOT_FOUND = Kind.POINT_QUERY, Outcome.NOT_FOUND
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def count_of(asked: Asked, answered: Answered) -> Count:
         asked.kind,
         asked.entities,
         succeeded=answered.succeeded,
-        missing=answered.status == 404 and answered.error_code != _NO_TABLE,
+        missing=outcome_of(answered.status, answered.error_code) is _NOT_FOUND,
     )
     if entities == 1:
         return _ONE_RETURNED if asked.kind is _POINT_QUERY and answered.succeeded else _ONE

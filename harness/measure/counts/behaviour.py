@@ -24,7 +24,7 @@ from harness.measure.record.behaviour import (
 from harness.measure.record.findings import RecordPart, rounded
 from harness.model.entity import MAX_PAGE_ENTITIES, MAX_TRANSACTION_OPERATIONS
 from harness.model.operation import FOLDED, UPSERTS, WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable
+from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable, outcome_of
 
 MOST_TABLES = 20
 MOST_QUERIES = 60
@@ -41,8 +41,6 @@ _MOST_REMEMBERED = 2_048
 _MOST_OPEN = 20_000
 """Writes of one second that are compared with each other."""
 _WAIT_DIGITS = 2
-_MAY_CHANGE = frozenset((404, 408, 409, 412, 429))
-"""Client errors that the same request need not get again."""
 
 _POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
 _INSERT = Kind.INSERT
@@ -341,7 +339,10 @@ class Behaviour:
 
 def is_hopeless(failed: Attempt) -> bool:
     """Whether the same request gets the same answer again."""
-    return failed.status >= 400 and not is_retryable(failed) and failed.status not in _MAY_CHANGE
+    if failed.status < 400 or is_retryable(failed):
+        return False
+    # Without the error code: a table that does not exist may be created meanwhile, too.
+    return not outcome_of(failed.status, "").regular
 
 
 def _zeros(part: type[RecordPart], *without: str) -> Counts:

@@ -21,7 +21,7 @@ from harness.model.figures import (
     percent,
 )
 from harness.model.operation import FOLDED
-from harness.model.outcome import Fault, Outcome, Scope, throttled_of
+from harness.model.outcome import REGULAR_STATUSES, Fault, Outcome, Scope, throttled_of
 from harness.model.services.service import CountedUnit
 
 SHOWN_GAP_S = 2
@@ -33,7 +33,6 @@ COSTLY_FROM = 0.1
 _MOST_COSTLY = 2
 MANY_FROM = 0.1
 """Share of an operation's regular answers, such as 409, from which they are named."""
-_REGULAR = {Outcome.NOT_FOUND: 404, Outcome.CONFLICT: 409, Outcome.PRECONDITION: 412}
 _MOST_SHOWN = 3
 
 
@@ -343,7 +342,7 @@ def _failed(evidence: Evidence) -> Iterator[str]:
         total = counted(failures.operations, "operation")
         yield f"{failed:,} of {total} failed for good because they were throttled every time"
     for part in snapshot.operations:
-        for outcome, status in _REGULAR.items():
+        for outcome, status in REGULAR_STATUSES.items():
             share = part.outcomes.get(outcome, 0) / max(1, part.count)
             if share >= MANY_FROM:
                 yield (

@@ -193,7 +193,7 @@ class RequestUnits(LoadUnit):
         kind, outcome = shape.kind, shape.outcome
         if not outcome.charged:
             return 0
-        if not (outcome.succeeded or outcome.failed):
+        if outcome.regular:
             return MISSING
         attempts = len(shape.attempts)
         if kind is _QUERY:

@@ -120,7 +120,7 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (503, "ServerBusy", INSERT, (LOST,), Outcome.THROTTLED),
         # An answer about the table says nothing about the entity.
         (404, "TableNotFound", DELETE, (LOST,), Outcome.REJECTED),
-        (409, "TableBeingDeleted", INSERT, (LOST,), Outcome.CONFLICT),
+        (409, "TableBeingDeleted", INSERT, (LOST,), Outcome.REJECTED),
         (404, "TableNotFound", BATCH, (LOST,), Outcome.REJECTED),
     ],
 )
@@ -282,7 +282,7 @@ def test_every_outcome_has_every_trait() -> None:
     """Each trait is held by the outcomes listed here, and by no others."""
     having = {
         trait: {outcome for outcome in Outcome if getattr(outcome, trait)}
-        for trait in Traits._fields
+        for trait in (*Traits._fields, "regular")
     }
     done = {Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY}
     answered = {Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION}
@@ -290,6 +290,7 @@ def test_every_outcome_has_every_trait() -> None:
     not_understood = {Outcome.UNEXPECTED, Outcome.DEFECT}
     assert having == {
         "succeeded": done,
+        "regular": answered,
         "failed": set(Outcome) - done - answered,
         "wanted_again": set(Outcome) - done - answered - refused - not_understood,
         "maybe_applied": set(Outcome) - answered - refused,
