@@ -24,12 +24,6 @@ _NO_UNITS = "Only Cosmos DB charges request units"
 _CLOSED = "No data: closed-loop load, or the run has not begun"
 _ABOVE = 1.1
 """The upper end of an axis, in targets, so that the line of the target is always visible."""
-_MEANINGS = {
-    500: "a limit was exceeded, or a partition is being moved",
-    504: "no answer in time from the server of a partition, as while a partition is being moved; "
-    "a proxy on the way may answer it too",
-    429: "the provisioned request units were exceeded (Cosmos DB only)",
-}
 _RANGES = (
     "A row is a range of PartitionKeys, named by its first key, in key order from the bottom up. "
     "Queries over a whole table have a row of their own. A horizontal line is a hot key, a "
@@ -239,10 +233,9 @@ def _throttling() -> list[Panel]:
 
 
 def _throttled(answer: ThrottlingAnswer) -> Panel:
-    meaning = _MEANINGS.get(answer.status, "a limit was exceeded")
     return lines(
         title=f"{answer.status} per partition",
-        description=f"{answer.label}: {meaning}. Every HTTP request counts, even if a retry "
+        description=f"{answer.label}: {answer.meaning}. Every HTTP request counts, even if a retry "
         "succeeded. The scope is the limit that was exceeded: that of the partition or of the "
         "account.",
         queries={"{{partition}} ({{scope}})": q.throttled(answer.status)},

@@ -15,14 +15,9 @@ from urllib.parse import quote
 
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
-from harness.model.outcome import Scope
+from harness.model.outcome import THROTTLING_STATUSES, Scope
 
 _NO_METADATA = "nometadata"
-_BUSY = {
-    Scope.ACCOUNT: "Operations per second is over the account limit.",
-    Scope.PARTITION: "The server is busy.",
-    Scope.NONE: "The server is busy.",
-}
 
 
 class UpstreamBroken(Exception):
@@ -62,11 +57,6 @@ class GatewayAnswer(NamedTuple):
     length: int | None = None
 
 
-def busy(scope: Scope, headers: Mapping[str, str], now: dt.datetime) -> GatewayAnswer:
-    """503 ServerBusy."""
-    return error(503, "ServerBusy", _BUSY[scope], headers, now)
-
-
 def refusal(
     status: int,
     scope: Scope,
@@ -78,17 +68,13 @@ def refusal(
     """Return the refusal of a request by a limit.
 
     Args:
-        status: 503 ServerBusy, 429 TooManyRequests, or 500 and 504 OperationTimedOut.
+        status: That of a `ThrottlingAnswer`.
         headers: Headers of the request.
         retry_after_ms: Wait before a retry, as stated in the answer; 0 for none.
     """
-    if status in (500, 504):
-        message = "Operation could not be completed within the specified time."
-        answer = error(status, "OperationTimedOut", message, headers, now)
-    elif status == 429:
-        answer = error(429, "TooManyRequests", "The request rate is too large.", headers, now)
-    else:
-        answer = busy(scope, headers, now)
+    throttling = THROTTLING_STATUSES[status]
+    code, _ = throttling.usual[0]
+    answer = error(status, code, throttling.message_for(scope), headers, now)
     if not retry_after_ms:
         return answer
     waited = {**answer.headers, "x-ms-retry-after-ms": str(retry_after_ms)}

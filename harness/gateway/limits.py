@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import pydantic
 
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.model.errors import SetupError, echoed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
+from harness.model.outcome import THROTTLING_ANSWERS
 from harness.model.physical_partitions import (
     MAX_PARTITION_KEY_BYTES,
     MAX_PARTITION_RU_PER_S,
@@ -31,6 +32,18 @@ _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, pydantic.Field(ge=0, le=86_400, allow_inf_nan=False)]
 _Burst = Annotated[float, pydantic.Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+def _throttling(*, late: bool) -> pydantic.AfterValidator:
+    """Allows the statuses of throttling that come late, or those that come at once."""
+    statuses = [answer.status for answer in THROTTLING_ANSWERS if answer.late is late]
+
+    def check(status: int) -> int:
+        if status not in statuses:
+            raise ValueError(f"must be {' or '.join(map(str, statuses))}")
+        return status
+
+    return pydantic.AfterValidator(check)
 
 
 class _Part(pydantic.BaseModel):
@@ -69,14 +82,14 @@ class Moving(_Part):
 
 
 class RefusalSettings(_Part):
-    """How requests are refused: 503 or 429 at once, or for a share of them 500 or 504 later."""
+    """How requests are refused: at once, or a share of them later with a time-out."""
 
-    status: Literal[503, 429] = 503
+    status: Annotated[int, _throttling(late=False)] = 503
     retry_after_ms: Annotated[int, pydantic.Field(ge=0, le=3_600_000)] = 0
     timeout_share: _Share = 0.0
-    timeout_statuses: Annotated[tuple[Literal[500, 504], ...], pydantic.Field(min_length=1)] = (
-        500,
-    )
+    timeout_statuses: Annotated[
+        tuple[Annotated[int, _throttling(late=True)], ...], pydantic.Field(min_length=1)
+    ] = (500,)
     timeout_after_s: _Seconds = 5.0
     seed: Annotated[int, pydantic.Field(ge=0)] = 1
 

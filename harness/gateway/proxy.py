@@ -202,7 +202,7 @@ class Proxy:
             self._count(received, Disposition(result="fault", rule=fault, sent=RESET))
             return _RESET
         if fault is InjectedFault.ERROR_503:
-            answer = answers.busy(Scope.PARTITION, headers, now)
+            answer = answers.refusal(503, Scope.PARTITION, headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
             answer = answers.error(500, "InternalError", message, headers, now)

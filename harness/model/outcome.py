@@ -211,6 +211,10 @@ new_attempt = lean(Attempt)
 new_result = lean(Result)
 
 
+_OF_ACCOUNT = "over the account limit"
+"""Words of the message by which Storage tells the scope; both have the code ServerBusy."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlingAnswer:
     """An answer by which a service asks for less load.
@@ -218,8 +222,12 @@ class ThrottlingAnswer:
     Attributes:
         status: Its HTTP status, which no other entry has.
         error_code: The only error code with which the status means throttling; empty for any.
-        usual: Error codes and scopes that services send with it.
+        usual: Error codes and scopes that services send with it; the gateway sends the first code.
         charged: Whether only services that charge request units send it, as Cosmos DB does.
+        late: Whether it is a time-out of the service, and not an answer at once.
+        meaning: What it says, as a part of a sentence.
+        message: The service's message.
+        account_message: The message if it is for the account; empty for the same.
     """
 
     status: int
@@ -227,8 +235,16 @@ class ThrottlingAnswer:
     error_code: str = ""
     usual: tuple[tuple[str, Scope], ...]
     charged: bool = False
+    late: bool = False
+    meaning: str = "a limit was exceeded"
+    message: str = "The server is busy."
+    account_message: str = ""
+
+    def message_for(self, scope: Scope) -> str:
+        return (scope is Scope.ACCOUNT and self.account_message) or self.message
 
 
+_TIMED_OUT = "Operation could not be completed within the specified time."
 THROTTLING_ANSWERS = (
     # Performance checklist, "Timeout and Server Busy errors". A 500 with another code is an error
     # of the server.
@@ -236,12 +252,16 @@ THROTTLING_ANSWERS = (
         status=503,
         label="503 ServerBusy",
         usual=(("ServerBusy", Scope.PARTITION), ("ServerBusy", Scope.ACCOUNT)),
+        account_message=f"Operations per second is {_OF_ACCOUNT}.",
     ),
     ThrottlingAnswer(
         status=500,
         label="500 OperationTimedOut",
         error_code="OperationTimedOut",
         usual=(("OperationTimedOut", Scope.PARTITION),),
+        late=True,
+        meaning="a limit was exceeded, or a partition is being moved",
+        message=_TIMED_OUT,
     ),
     # Partitioning strategy, "Retry strategy": 503 and 504 are the answers of a service that moves a
     # partition. A front end answers 504 if the server of the partition did not, with or without an
@@ -250,23 +270,31 @@ THROTTLING_ANSWERS = (
         status=504,
         label="504 Timeout",
         usual=(("OperationTimedOut", Scope.PARTITION), ("", Scope.PARTITION)),
+        late=True,
+        meaning="no answer in time from the server of a partition, as while a partition is being "
+        "moved; a proxy on the way may answer it too",
+        message=_TIMED_OUT,
     ),
     # Cosmos DB: the request rate is over the provisioned request units.
     ThrottlingAnswer(
-        status=429, label="429", usual=(("TooManyRequests", Scope.PARTITION),), charged=True
+        status=429,
+        label="429",
+        usual=(("TooManyRequests", Scope.PARTITION),),
+        charged=True,
+        meaning="the provisioned request units were exceeded (Cosmos DB only)",
+        message="The request rate is too large.",
     ),
 )
-"""Every throttling answer, in the order of columns and charts. Retries, counts, records, reports
-and metrics follow these entries."""
+"""Every throttling answer, in the order of columns and charts. Retries, counts, records, reports,
+metrics, dashboards and the gateway follow these entries."""
 
-THROTTLING_STATUSES = tuple(answer.status for answer in THROTTLING_ANSWERS)
-_THROTTLING_CODES = {answer.status: answer.error_code for answer in THROTTLING_ANSWERS}
+THROTTLING_STATUSES = {answer.status: answer for answer in THROTTLING_ANSWERS}
 
 
 def is_throttling(status: int, error_code: str) -> bool:
     """True for one of `THROTTLING_ANSWERS`."""
-    only = _THROTTLING_CODES.get(status)
-    return only is not None and (not only or only == error_code)
+    answer = THROTTLING_STATUSES.get(status)
+    return answer is not None and answer.error_code in ("", error_code)
 
 
 AttemptKey = tuple[int, str, Scope]
@@ -283,10 +311,10 @@ def throttled_of(attempts: Mapping[AttemptKey, int], scope: Scope | None = None)
 
 
 def throttling_scope(status: int, error_code: str, message: str) -> Scope:
-    """The scope of an answer. Both scopes have the code ServerBusy; only the message differs."""
+    """The scope of an answer, by its message."""
     if not is_throttling(status, error_code):
         return Scope.NONE
-    return Scope.ACCOUNT if "over the account limit" in message.lower() else Scope.PARTITION
+    return Scope.ACCOUNT if _OF_ACCOUNT in message.lower() else Scope.PARTITION
 
 
 RETRY_WITH = 449
