@@ -25,6 +25,7 @@ from harness.profile.settings.schema import Profile
 
 MISSING = "is in records of harness watch only."
 """The end of a sentence about a figure that a `harness.measure.counts.behaviour` counts."""
+REDACTED = "Keys are redacted in the record."
 OTHER_KEYS = "replay.keys"
 """The setting with which a replay has other keys than the recorded ones."""
 _HOT_ROW = 0.5
@@ -280,6 +281,11 @@ class Seen:
     def without_rows(self) -> Service | None:
         """The service whose entities are not rows of tables; None where they are."""
         return None if self.profile is None else service_of_session(self.profile.session.kind)
+
+    @property
+    def several(self) -> list[TableSeen]:
+        """The tables with several partitions, whose order can be a cause."""
+        return [table for table in self.tables or () if table.partitions > 1]
 
     @property
     def written(self) -> int:

@@ -9,12 +9,21 @@ from harness.measure.record.findings import AdvicePart
 from harness.measure.record.record import RunRecord
 from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import Seen
-from harness.profile.practices import cosmos, generator, keys, load, queries, retries, writes
+from harness.profile.practices import (
+    cosmos,
+    generator,
+    keys,
+    load,
+    partitions,
+    queries,
+    retries,
+    writes,
+)
 from harness.profile.practices.practice import Assessment, Practice, Severity
 
 PRACTICES = tuple(
     value
-    for module in (keys, queries, writes, retries, load, generator, cosmos)
+    for module in (keys, partitions, queries, writes, retries, load, generator, cosmos)
     for value in vars(module).values()
     if isinstance(value, Practice)
 )

@@ -1,22 +1,23 @@
-"""Practices about keys: what they are made of, their order, and the size of partitions."""
+"""Practices about keys: what they are made of, and their order."""
 
 from __future__ import annotations
 
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
-from harness.model.figures import counted, number, percent
+from harness.model.figures import counted, percent
 from harness.model.key_shapes import unpadded
-from harness.model.services.service import PUBLISHED, Service
-from harness.profile.checks.seen import MISSING, Seen, TableSeen
+from harness.model.services.service import Service
+from harness.profile.checks.seen import MISSING, REDACTED, Seen, TableSeen
 from harness.profile.practices.practice import (
     BLOG,
     CHECKLIST,
     ENTITY_LIMITS,
+    GROUP,
     KEYS,
     PARTITIONING,
+    SCATTER,
     STRATEGIES,
     WITHOUT_ROWS,
     Assessment,
-    Severity,
     consider,
     disagrees,
     fine,
@@ -27,28 +28,10 @@ from harness.profile.practices.practice import (
     untold,
 )
 
-_FEWEST_RANGES = 10
-_MANY_OPERATIONS = 1_000
-"""With fewer operations on a table, other PartitionKeys may come later."""
-_PARTITIONS = "keys.partitions"
-_REDACTED = "Keys are redacted in the record."
-_STORED = "How many entities a partition holds is not in the record."
-_NEAR_TARGET = 0.8
-"""A prediction is no closer than this."""
 _OFTEN = 0.1
-"""Share of the operations from which on inserts are frequent. The documents name no figure for it,
-nor for the next four bounds."""
-_ONE_ROW = 0.95
-"""Share of the load of a table in one row from which on no key would spread it."""
+"""Share of the operations from which on inserts are frequent. No document has a figure."""
 _LONG_KEY = 100
 """Characters; the longest key in the documents' examples has 33."""
-_TINY_PARTITION = 10
-"""Entities of a partition, as the bounds of large partitions; "millions" are too many."""
-_MANY_PARTITIONS = 100
-_LARGE_PARTITION = 100_000
-_VERY_LARGE_PARTITION = 1_000_000
-_SCATTER = "Begin the key with a value that separates neighbours"
-_GROUP = "Group entities that are queried together under one PartitionKey."
 _APPEND_ONLY = "Append Only and Prepend Only patterns"
 _OF_TABLES = "Partitioning Azure Table storage"
 _PARTITION_KEYS = "1. PartitionKey: Design for Scalability and Query Patterns"
@@ -70,13 +53,13 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 @disagrees(PARTITIONING, "Storage operations", "no concern if inserts are rare")
 @says(STRATEGIES, _OF_TABLES, "inserts at one end of a sequence make a hot spot; hash the key")
 @disagrees(STRATEGIES, _OF_TABLES, "a sequence can make range queries fast")
-@remedy(f"{_SCATTER}: a hash prefix, or a property such as the device or the customer.")
+@remedy(f"{SCATTER}: a hash prefix, or a property such as the device or the customer.")
 def append_only(seen: Seen) -> Assessment | None:
     if not seen.written:
         return None
     if seen.unobserved and all(table.growth is None for table in seen.tables or ()):
         return untold(f"The order of new keys {MISSING}")
-    growing = [table for table in _several(seen) if table.growth is not None]
+    growing = [table for table in seen.several if table.growth is not None]
     if not growing:
         return None
     table = next((table for table in growing if table.growth), None)
@@ -90,11 +73,6 @@ def append_only(seen: Seen) -> Assessment | None:
         f"inserts, {percent(share)} of the operations, go to one place in key order, which one "
         "server serves."
     )
-
-
-def _several(seen: Seen) -> list[TableSeen]:
-    """The tables with several partitions, whose order can be a cause."""
-    return [table for table in seen.tables or () if table.partitions > 1]
 
 
 @practice(
@@ -123,7 +101,7 @@ def blob_names(seen: Seen) -> Assessment | None:
 @remedy("If one partition cannot carry the peak of a day, put a device or a hash before it.")
 def date_key(seen: Seen) -> Assessment | None:
     if seen.tables is None:
-        return untold(_REDACTED)
+        return untold(REDACTED)
     dated = [table for table in seen.tables if table.dates]
     if not dated:
         return None
@@ -150,7 +128,7 @@ def zero_padding(seen: Seen) -> Assessment | None:
             "keys was not the range of numbers."
         )
     if seen.tables is None:
-        return untold(_REDACTED)
+        return untold(REDACTED)
     table = next((table for table in seen.tables if table.unpadded), None)
     if table is None:
         return None
@@ -167,168 +145,15 @@ def zero_padding(seen: Seen) -> Assessment | None:
     return consider(why)
 
 
-def _near_target(seen: Seen) -> Severity:
-    """How bad it is that one partition takes its share: by what throttled, or by the rates."""
-    if "partition" in seen.limits:
-        return Severity.OFFENDS
-    reached = seen.shares.account_rate_at(PUBLISHED.partition)
-    if reached >= _NEAR_TARGET * PUBLISHED.account:
-        return Severity.FINE
-    return Severity.OFFENDS if seen.peak is None or seen.peak >= reached else Severity.CONSIDER
-
-
-@practice(
-    "hot-partition",
-    "no partition takes more than its share of the load",
-    "keys.distribution",
-    applies=ENTITY_LIMITS,
-    relieves=("partition",),
-)
-@says(CHECKLIST, "High-traffic data", "no partition should come near its target")
-@says(CHECKLIST, "Entities per second (partition)", "one partition serves 2,000 entities/s")
-@says(
-    PARTITIONING, "Table partition stress testing", "above 2,000 entities/s keys may be too coarse"
-)
-@says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
-@remedy("Use a finer PartitionKey, so that the most used entities are in several partitions.")
-def hot_partition(seen: Seen) -> Assessment | None:
-    shares, severity = seen.shares, _near_target(seen)
-    # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
-    moves = seen.recorded or severity is Severity.FINE
-    growing = moves and any(table.growth for table in _several(seen))
-    if not shares.hottest_share or seen.hot_row or growing:
-        return None
-    setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
-    share, reached = shares.hottest_share, shares.account_rate_at(PUBLISHED.partition)
-    why = (
-        f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
-        "of the load"
-    )
-    if severity is Severity.FINE:
-        return fine(f"{why}, no more than its share.", setting=setting)
-    most = seen.most_throttled
-    if most is not None and {"partition", "throttling"} <= set(seen.limits):
-        why = (
-            f"{percent(most.throttled_ratio)} of the attempts on partition {most.key!r} were "
-            f"throttled: one server serves a partition. {why}."
-        )
-        return Assessment(severity, why, setting)
-    why += (
-        f". It reaches the target of {number(PUBLISHED.partition)} entities/s at {number(reached)} "
-        f"in total, before the account reaches its target of {number(PUBLISHED.account)}."
-    )
-    if seen.recorded:
-        why += f" The highest rate was {number(seen.peak or 0)}."
-    elif severity is Severity.CONSIDER:
-        why += f" This profile requests {number(seen.peak or 0)}."
-    return Assessment(severity, why, setting)
-
-
-@practice(
-    "hot-row",
-    "no row takes most of the load of its partition",
-    "keys.rows_per_partition",
-    relieves=("partition",),
-)
-@says(CHECKLIST, "High-traffic data", "data that is far more used than other data is throttled")
-@remedy(
-    "Split the row, such as a counter, into several rows with PartitionKeys of their own, or keep "
-    "it in a cache."
-)
-def hot_row(seen: Seen) -> Assessment | None:
-    share, severity = seen.hot_row_share, _near_target(seen)
-    if share is None:
-        return untold("How often a row is used is not in the record.") if seen.recorded else None
-    about = "At least" if seen.recorded else "About"
-    hottest = seen.shares.hottest
-    why = f"{about} {percent(share)} of the operations on partition {hottest!r} name one row"
-    if not seen.hot_row or severity is Severity.FINE:
-        return fine(f"{why}.")
-    return Assessment(
-        severity,
-        f"{why}. Neither a finer PartitionKey nor transactions split a row, and one server "
-        "serves it.",
-    )
-
-
-@practice(
-    "hot-range",
-    "no range of neighbouring keys takes most of the load",
-    "keys.scheme",
-    applies=ENTITY_LIMITS,
-    relieves=("server",),
-)
-@says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
-@says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
-@remedy(f"{_SCATTER}, unless range queries need them together.")
-def hot_range(seen: Seen) -> Assessment | None:
-    shares = seen.shares
-    count = shares.range_count
-    growing = any(table.growth for table in _several(seen))
-    if "server" in seen.limits and seen.record and len(seen.record.partitions) > 1 and not growing:
-        return offends(
-            "Requests were throttled although no partition was near its target: a server serves a "
-            "range of neighbouring keys, and throttles all of them.",
-            change="Spread busy PartitionKeys over the whole order of keys, such as with a prefix "
-            "of their hash.",
-        )
-    if shares.hottest_range is None and seen.recorded and shares.hottest:
-        return untold("Keys are redacted, or not every partition has a row in the record.")
-    if shares.hottest_range is None or count < _FEWEST_RANGES:
-        return None
-    share, about = shares.hottest_range_share, "" if seen.recorded else "about "
-    if share < 0.5 or share < 1.5 * shares.hottest_share:
-        return fine(
-            f"The hottest of {count} ranges of keys takes {about}{percent(share)} of the load."
-        )
-    first, last = shares.ranges[shares.hottest_range]
-    return consider(
-        f"The keys from about {first!r} to {last!r}, one of {count} ranges, take {about}"
-        f"{percent(share)} of the load, and one server may hold them all."
-    )
-
-
-@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partitions")
-@says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
-@says(PARTITIONING, "Partition sizing", "one value is limited to one server")
-@says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
-@disagrees(PARTITIONING, "Partition sizing", "acceptable if nothing has to scale")
-@remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
-def constant_partition_key(seen: Seen) -> Assessment | None:
-    if seen.tables is None:
-        return untold(_REDACTED)
-    constant = [table for table in seen.tables if table.partitions == 1]
-    if (seen.hot_row_share or 0.0) >= _ONE_ROW:
-        # `hot_row`: no key would spread the load.
-        return None
-    if not constant:
-        return fine("There are several PartitionKeys.") if seen.tables else None
-    table = max(constant, key=lambda table: table.operations)
-    limit = f"a target of {number(PUBLISHED.partition)} entities/s"
-    if seen.charges is not None:
-        limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
-    if not seen.recorded:
-        return offends(
-            f"All entities of {table.named} have one PartitionKey: one server takes the "
-            f"whole load, with {limit}."
-        )
-    why = f"The operations on {table.named} used one PartitionKey"
-    if table.operations:
-        why = f"All {table.operations:,} operations on {table.named} used one PartitionKey"
-        if table.operations < _MANY_OPERATIONS:
-            return consider(f"{why}. If there are no others, one server holds the table.")
-    return offends(f"{why}: one server took all of them, with {limit}.")
-
-
 @practice("guid-partition-key", "related entities share a PartitionKey", "keys.scheme")
 @says(KEYS, _ANTI_PATTERNS, "with a GUID, related data cannot be queried together")
 @says(PARTITIONING, "Partition sizing", "no transactions, and ranges visit many servers")
 @disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
 @disagrees(STRATEGIES, _OF_TABLES, "unique keys scale better than one key")
-@remedy(_GROUP)
+@remedy(GROUP)
 def guid_partition_key(seen: Seen) -> Assessment | None:
     if seen.tables is None:
-        return untold(_REDACTED)
+        return untold(REDACTED)
     tables = [table for table in seen.tables if table.guids]
     if not tables:
         return None
@@ -372,49 +197,6 @@ def guid_row_key(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("tiny-partitions", "scanned partitions are not tiny", "keys.rows_per_partition")
-@says(KEYS, _PARTITION_KEYS, "too many tiny partitions slow down scans")
-@says(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
-@disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
-@disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
-@remedy(_GROUP)
-def tiny_partitions(seen: Seen) -> Assessment | None:
-    over = [query for query in seen.queries if query.over_partitions]
-    if seen.loaded_partitions is None or seen.loaded_entities is None:
-        return untold(_STORED) if over else None
-    if not seen.loaded_partitions:
-        return None
-    mean = seen.loaded_entities / seen.loaded_partitions
-    if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
-        return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
-    if not over:
-        return fine("Partitions are tiny, but no query goes over several of them.")
-    why = (
-        f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "
-        "them visits many partitions, perhaps on many servers, for few entities."
-    )
-    if all(not query.unbounded for query in over):
-        return consider(f"{why} However, one server may hold neighbouring partitions.")
-    return offends(why)
-
-
-@practice("large-partitions", "no partition grows without bound", "keys.rows_per_partition")
-@says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
-@says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
-@remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
-def large_partitions(seen: Seen) -> Assessment | None:
-    if seen.loaded_partitions is None:
-        return untold(_STORED)
-    if not seen.loaded_partitions:
-        return None
-    largest = seen.largest
-    held = f"The largest partition holds {counted(largest, 'entity', 'entities')}"
-    if largest < _LARGE_PARTITION:
-        return fine(f"{held}.")
-    why = f"{held}, and stays on one server."
-    return consider(why) if largest < _VERY_LARGE_PARTITION else offends(why)
-
-
 @practice("key-length", "keys are short", "keys.prefix")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
 @says(PARTITIONING, "Table primary key", "the keys store up to 1 KiB of text")
@@ -422,7 +204,7 @@ def large_partitions(seen: Seen) -> Assessment | None:
 @remedy(f"Shorten the key; more than {_LONG_KEY} characters count as long here.")
 def key_length(seen: Seen) -> Assessment | None:
     if seen.tables is None:
-        return untold(_REDACTED)
+        return untold(REDACTED)
     length = max((table.longest_key for table in seen.tables), default=0)
     if length <= _LONG_KEY:
         return fine(f"The longest key has {length} characters.")
@@ -462,7 +244,7 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
 def key_characters(seen: Seen) -> Assessment | None:
     if seen.tables is None:
-        return untold(_REDACTED)
+        return untold(REDACTED)
     escaped = [table for table in seen.tables if table.escaped]
     if not escaped:
         return fine("Keys need no escaping in an address.")

@@ -79,6 +79,8 @@ class Assessment:
 offends, consider, fine, untold = (functools.partial(Assessment, severity) for severity in Severity)
 Check = Callable[[Seen], Assessment | None]
 
+SCATTER = "Begin the key with a value that separates neighbours"
+GROUP = "Group entities that are queried together under one PartitionKey."
 
 ENTITY_LIMITS = frozenset((LimitUnit.ENTITIES,))
 UNIT_LIMITS = frozenset((LimitUnit.REQUEST_UNITS,))

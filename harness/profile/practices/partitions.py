@@ -1,0 +1,241 @@
+"""Practices about partitions: the share of the load that one takes, and the entities it holds."""
+
+from __future__ import annotations
+
+from harness.model.figures import counted, number, percent
+from harness.model.services.service import PUBLISHED
+from harness.profile.checks.seen import REDACTED, Seen
+from harness.profile.practices.practice import (
+    CHECKLIST,
+    ENTITY_LIMITS,
+    GROUP,
+    KEYS,
+    PARTITIONING,
+    SCATTER,
+    STRATEGIES,
+    Assessment,
+    Severity,
+    consider,
+    disagrees,
+    fine,
+    offends,
+    practice,
+    remedy,
+    says,
+    untold,
+)
+
+_FEWEST_RANGES = 10
+_MANY_OPERATIONS = 1_000
+"""With fewer operations on a table, other PartitionKeys may come later."""
+_PARTITIONS = "keys.partitions"
+_STORED = "How many entities a partition holds is not in the record."
+_NEAR_TARGET = 0.8
+"""A prediction is no closer than this."""
+_ONE_ROW = 0.95
+"""Share of the load of a table in one row from which on no key would spread it. The documents name
+no figure for it, nor for the next bounds."""
+_TINY_PARTITION = 10
+"""Entities of a partition, as the bounds of large partitions; "millions" are too many."""
+_MANY_PARTITIONS = 100
+_LARGE_PARTITION = 100_000
+_VERY_LARGE_PARTITION = 1_000_000
+_OF_TABLES = "Partitioning Azure Table storage"
+_PARTITION_KEYS = "1. PartitionKey: Design for Scalability and Query Patterns"
+_ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
+
+
+def _near_target(seen: Seen) -> Severity:
+    """How bad it is that one partition takes its share: by what throttled, or by the rates."""
+    if "partition" in seen.limits:
+        return Severity.OFFENDS
+    reached = seen.shares.account_rate_at(PUBLISHED.partition)
+    if reached >= _NEAR_TARGET * PUBLISHED.account:
+        return Severity.FINE
+    return Severity.OFFENDS if seen.peak is None or seen.peak >= reached else Severity.CONSIDER
+
+
+@practice(
+    "hot-partition",
+    "no partition takes more than its share of the load",
+    "keys.distribution",
+    applies=ENTITY_LIMITS,
+    relieves=("partition",),
+)
+@says(CHECKLIST, "High-traffic data", "no partition should come near its target")
+@says(CHECKLIST, "Entities per second (partition)", "one partition serves 2,000 entities/s")
+@says(
+    PARTITIONING, "Table partition stress testing", "above 2,000 entities/s keys may be too coarse"
+)
+@says(KEYS, _PARTITION_KEYS, "choose keys that spread the load evenly")
+@remedy("Use a finer PartitionKey, so that the most used entities are in several partitions.")
+def hot_partition(seen: Seen) -> Assessment | None:
+    shares, severity = seen.shares, _near_target(seen)
+    # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
+    moves = seen.recorded or severity is Severity.FINE
+    growing = moves and any(table.growth for table in seen.several)
+    if not shares.hottest_share or seen.hot_row or growing:
+        return None
+    setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
+    share, reached = shares.hottest_share, shares.account_rate_at(PUBLISHED.partition)
+    why = (
+        f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
+        "of the load"
+    )
+    if severity is Severity.FINE:
+        return fine(f"{why}, no more than its share.", setting=setting)
+    most = seen.most_throttled
+    if most is not None and {"partition", "throttling"} <= set(seen.limits):
+        why = (
+            f"{percent(most.throttled_ratio)} of the attempts on partition {most.key!r} were "
+            f"throttled: one server serves a partition. {why}."
+        )
+        return Assessment(severity, why, setting)
+    why += (
+        f". It reaches the target of {number(PUBLISHED.partition)} entities/s at {number(reached)} "
+        f"in total, before the account reaches its target of {number(PUBLISHED.account)}."
+    )
+    if seen.recorded:
+        why += f" The highest rate was {number(seen.peak or 0)}."
+    elif severity is Severity.CONSIDER:
+        why += f" This profile requests {number(seen.peak or 0)}."
+    return Assessment(severity, why, setting)
+
+
+@practice(
+    "hot-row",
+    "no row takes most of the load of its partition",
+    "keys.rows_per_partition",
+    relieves=("partition",),
+)
+@says(CHECKLIST, "High-traffic data", "data that is far more used than other data is throttled")
+@remedy(
+    "Split the row, such as a counter, into several rows with PartitionKeys of their own, or keep "
+    "it in a cache."
+)
+def hot_row(seen: Seen) -> Assessment | None:
+    share, severity = seen.hot_row_share, _near_target(seen)
+    if share is None:
+        return untold("How often a row is used is not in the record.") if seen.recorded else None
+    about = "At least" if seen.recorded else "About"
+    hottest = seen.shares.hottest
+    why = f"{about} {percent(share)} of the operations on partition {hottest!r} name one row"
+    if not seen.hot_row or severity is Severity.FINE:
+        return fine(f"{why}.")
+    return Assessment(
+        severity,
+        f"{why}. Neither a finer PartitionKey nor transactions split a row, and one server "
+        "serves it.",
+    )
+
+
+@practice(
+    "hot-range",
+    "no range of neighbouring keys takes most of the load",
+    "keys.scheme",
+    applies=ENTITY_LIMITS,
+    relieves=("server",),
+)
+@says(PARTITIONING, "Range partitions", "one server may serve a group of neighbouring keys")
+@says(STRATEGIES, _OF_TABLES, "small partitions in sequence may share a server")
+@remedy(f"{SCATTER}, unless range queries need them together.")
+def hot_range(seen: Seen) -> Assessment | None:
+    shares = seen.shares
+    count = shares.range_count
+    growing = any(table.growth for table in seen.several)
+    if "server" in seen.limits and seen.record and len(seen.record.partitions) > 1 and not growing:
+        return offends(
+            "Requests were throttled although no partition was near its target: a server serves a "
+            "range of neighbouring keys, and throttles all of them.",
+            change="Spread busy PartitionKeys over the whole order of keys, such as with a prefix "
+            "of their hash.",
+        )
+    if shares.hottest_range is None and seen.recorded and shares.hottest:
+        return untold("Keys are redacted, or not every partition has a row in the record.")
+    if shares.hottest_range is None or count < _FEWEST_RANGES:
+        return None
+    share, about = shares.hottest_range_share, "" if seen.recorded else "about "
+    if share < 0.5 or share < 1.5 * shares.hottest_share:
+        return fine(
+            f"The hottest of {count} ranges of keys takes {about}{percent(share)} of the load."
+        )
+    first, last = shares.ranges[shares.hottest_range]
+    return consider(
+        f"The keys from about {first!r} to {last!r}, one of {count} ranges, take {about}"
+        f"{percent(share)} of the load, and one server may hold them all."
+    )
+
+
+@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partitions")
+@says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
+@says(PARTITIONING, "Partition sizing", "one value is limited to one server")
+@says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
+@disagrees(PARTITIONING, "Partition sizing", "acceptable if nothing has to scale")
+@remedy("Make the PartitionKey from a property with many values, and compare with the same mix.")
+def constant_partition_key(seen: Seen) -> Assessment | None:
+    if seen.tables is None:
+        return untold(REDACTED)
+    constant = [table for table in seen.tables if table.partitions == 1]
+    if (seen.hot_row_share or 0.0) >= _ONE_ROW:
+        # `hot_row`: no key would spread the load.
+        return None
+    if not constant:
+        return fine("There are several PartitionKeys.") if seen.tables else None
+    table = max(constant, key=lambda table: table.operations)
+    limit = f"a target of {number(PUBLISHED.partition)} entities/s"
+    if seen.charges is not None:
+        limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
+    if not seen.recorded:
+        return offends(
+            f"All entities of {table.named} have one PartitionKey: one server takes the "
+            f"whole load, with {limit}."
+        )
+    why = f"The operations on {table.named} used one PartitionKey"
+    if table.operations:
+        why = f"All {table.operations:,} operations on {table.named} used one PartitionKey"
+        if table.operations < _MANY_OPERATIONS:
+            return consider(f"{why}. If there are no others, one server holds the table.")
+    return offends(f"{why}: one server took all of them, with {limit}.")
+
+
+@practice("tiny-partitions", "scanned partitions are not tiny", "keys.rows_per_partition")
+@says(KEYS, _PARTITION_KEYS, "too many tiny partitions slow down scans")
+@says(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
+@disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
+@disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
+@remedy(GROUP)
+def tiny_partitions(seen: Seen) -> Assessment | None:
+    over = [query for query in seen.queries if query.over_partitions]
+    if seen.loaded_partitions is None or seen.loaded_entities is None:
+        return untold(_STORED) if over else None
+    if not seen.loaded_partitions:
+        return None
+    mean = seen.loaded_entities / seen.loaded_partitions
+    if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
+        return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
+    if not over:
+        return fine("Partitions are tiny, but no query goes over several of them.")
+    why = (
+        f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "
+        "them visits many partitions, perhaps on many servers, for few entities."
+    )
+    if all(not query.unbounded for query in over):
+        return consider(f"{why} However, one server may hold neighbouring partitions.")
+    return offends(why)
+
+
+@practice("large-partitions", "no partition grows without bound", "keys.rows_per_partition")
+@says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
+@says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
+@remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
+def large_partitions(seen: Seen) -> Assessment | None:
+    if seen.loaded_partitions is None:
+        return untold(_STORED)
+    if not seen.loaded_partitions:
+        return None
+    largest = seen.largest
+    held = f"The largest partition holds {counted(largest, 'entity', 'entities')}"
+    if largest < _LARGE_PARTITION:
+        return fine(f"{held}.")
+    why = f"{held}, and stays on one server."
+    return consider(why) if largest < _VERY_LARGE_PARTITION else offends(why)
