@@ -184,7 +184,13 @@ def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]
         yield made, ".actions is empty: nothing would be sent"
     for action in made.actions:
         method = getattr(made, action, None)
-        if not callable(method):
+        if (base := _base_with(action)) is not None:
+            yield (
+                method if action in vars(made) and callable(method) else made,
+                f".actions names {action!r}, which every scenario inherits from {base} for its own "
+                f"work; give the action and its method another name, such as 'do_{action}'",
+            )
+        elif not callable(method):
             yield made, f".actions names {action!r}; there is no such method"
         elif mismatch := _call_mismatch(method, 2):
             yield method, f".{action} must take one argument, the random source ({mismatch})"
@@ -193,6 +199,14 @@ def _faults(made: type[Scenario]) -> Iterator[tuple[Callable[..., object], str]]
             yield made, f".tables: {table!r} is not a capital letter, then letters and digits"
         if len(table) > _TABLE_ENDING_CHARACTERS:
             yield made, f".tables: {table!r} is over {_TABLE_ENDING_CHARACTERS} characters"
+
+
+def _base_with(name: str) -> str | None:
+    """The base class of all scenarios that has an attribute of this name; None if none has."""
+    for base in Scenario.__mro__:
+        if name in vars(base) or name in inspect.get_annotations(base):
+            return base.__name__
+    return None
 
 
 def _call_mismatch(function: Callable[..., object], arguments: int) -> str:

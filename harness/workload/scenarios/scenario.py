@@ -139,6 +139,8 @@ class Scenario(OperationFactory):
     """Weights by the name of the method that takes the random source and makes a `Task`."""
     pointers: ClassVar[tuple[Pointers, ...]] = ()
     """Index tables that the application keeps consistent; checked after the run."""
+    setting: Setting
+    loaded_rows: int
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting.entities)

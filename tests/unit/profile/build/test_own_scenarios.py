@@ -97,6 +97,21 @@ def test_a_scenario_that_reads_what_can_be_no_key_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("action", "base"), [("write", "OperationFactory"), ("loading", "Scenario"), ("setting", "S")]
+)
+def test_an_action_with_the_name_of_something_inherited_is_refused(
+    tmp_path: Path, action: str, base: str
+) -> None:
+    """The base class would call the action in place of its own method: it needs another name."""
+    file = tmp_path / "own.py"
+    method = f"    def {action}(self, rng):\n        return self.insert('p', 'r', {{}})\n"
+    file.write_text(HEAD.replace('"act"', f'"{action}"') + method, encoding="utf-8")
+    profile = parse({"question": "Why?", "scenario": f"{file}:Own"}, source="a test")
+    with pytest.raises(SetupError, match=rf"own\.py:7: .*{action}.* from {base}.*'do_{action}'"):
+        source_of(profile, run_id="r" * 25, worker=0)
+
+
+@pytest.mark.parametrize(
     ("body", "line", "problem"),
     [
         ("pass", 10, "Own.act returned None; an action returns one operation or yields several"),
