@@ -66,13 +66,18 @@ def append_only(seen: Seen) -> Assessment | None:
     if table is None:
         return fine("Inserts go to several places in key order.")
     pattern, way = ("Append-only", "later") if table.growth == 1 else ("Prepend-only", "earlier")
-    # A transaction makes several rows.
-    share = min(table.writing, seen.written) / seen.operations
+    share = _inserting(seen, table)
     return (offends if share >= _OFTEN else consider)(
         f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
         f"inserts, {percent(share)} of the operations, go to one place in key order, which one "
         "server serves."
     )
+
+
+def _inserting(seen: Seen, table: TableSeen) -> float:
+    """Share of the operations that insert into a table."""
+    # A transaction makes several rows.
+    return min(table.writing, seen.written) / seen.operations
 
 
 @practice(
@@ -110,9 +115,13 @@ def date_key(seen: Seen) -> Assessment | None:
         if seen.unobserved and seen.written:
             return untold(f"PartitionKeys begin with a date; where new rows go {MISSING}")
         return fine("PartitionKeys begin with a date, but no rows are inserted.")
-    return consider(
-        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one "
-        "month go to one partition. The documents disagree about such keys."
+    if table in seen.several and not table.growth:
+        return fine("PartitionKeys begin with a date, but inserts go to several of them.")
+    share = _inserting(seen, table)
+    return (offends if share >= _OFTEN else consider)(
+        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one month, "
+        f"{percent(share)} of the operations, go to one partition. The documents disagree about "
+        "such keys."
     )
 
 

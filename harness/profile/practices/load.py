@@ -15,8 +15,10 @@ from harness.profile.practices.practice import (
     CHECKLIST,
     ENTITY_LIMITS,
     EVERYWHERE,
+    PARTITIONING,
     Assessment,
     consider,
+    disagrees,
     fine,
     offends,
     practice,
@@ -93,26 +95,32 @@ def connections(seen: Seen) -> Assessment | None:
     relieves=("throttling",),
 )
 @says(CHECKLIST, "Targets for data operations", "a burst is throttled until it is balanced")
+@disagrees(PARTITIONING, "Load balancing", "priming is not necessary: retry refused requests")
 @remedy("Start fewer users a second.")
 def ramp(seen: Seen) -> Assessment | None:
-    burst = "a burst, which the service throttles until it has balanced the load."
     if seen.record is not None and (early := _throttled_early(seen.record)) is not None:
         return early
     if seen.record is not None and seen.profile is None:
         return _jumped(seen.record)
     if seen.profile is None:
         return None
+    # One document advises a slow ramp, the other retries: a burst without retries violates both.
+    retried = seen.profile.retry.most > 0 or seen.profile.session.kind == "sdk-default"
+    judge = consider if retried else offends
+    burst = "a burst, which the service throttles until it has balanced the load"
+    burst += ". Retries cover it." if retried else ", and nothing is retried."
+    decide = "Profiles ramp-up and burst show what a ramp saves."
     for before, after in seen.profile.load_model.jumps:
-        return offends(
+        return judge(
             f"A stage jumps from {number(before)} to {number(after)}: {burst}",
             setting="stage.jump",
-            change="Ramp up, unless the test is about the burst.",
+            change=f"Ramp up, unless the test is about the burst. {decide}",
         )
     load = seen.profile.load
     said = f"{load.users:,} users start within {number(load.ramp_s)} s"
     if load.users < _BURST_USERS or load.ramp_s >= _BURST_S:
         return fine(f"{said}.")
-    return offends(f"{said}: {burst}")
+    return judge(f"{said}: {burst}", change=f"Start fewer users a second. {decide}")
 
 
 def _throttled_early(record: RunRecord) -> Assessment | None:
