@@ -29,9 +29,8 @@ from harness.report.export.run_folder import check_folder
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.watch import watch
-from harness.watch.options import WatchOptions
 from harness.watch.watch import write_line, write_page
-from harness.watch.watched_run import WatchPlan
+from harness.watch.watched_run import WatchOptions, WatchPlan
 
 _NO_LIMITS = "none"
 _MOST_WIDTH = 140

@@ -21,7 +21,7 @@ from typing import IO
 
 from harness.doctor.checks import CheckResult, judged
 from harness.gateway.tls import made_certificate
-from harness.measure.record.capacity import CapacityPart, MachineLoadPart
+from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.model.errors import SetupError
 from harness.model.figures import counted, number
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S

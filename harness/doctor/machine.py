@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from harness.doctor.checks import CheckResult, judged
-from harness.measure.record.capacity import MachineLoadPart
+from harness.measure.record.measured import MachineLoadPart
 from harness.model.figures import counted, data_size
 from harness.model.process import this_process_runs_on
 

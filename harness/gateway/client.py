@@ -21,14 +21,17 @@ import httptools
 from harness.gateway.answers import BodyRest, UpstreamBroken
 from harness.gateway.headers import Headers
 from harness.gateway.messages import (
+    LAST_CHUNK,
     MAX_BODY_BYTES,
     MAX_HEAD_BYTES,
     Defect,
+    Framing,
     Reply,
     ReplyEnd,
     Request,
+    framed,
+    response_head,
 )
-from harness.gateway.wire import LAST_CHUNK, Framing, framed, response_head
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _RESET = ReplyEnd.RESET

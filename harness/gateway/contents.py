@@ -3,7 +3,7 @@
 "A query that scans 1,000 entities and returns 5 counts as 1,000 entities" (performance checklist,
 "Entities per second (storage account)"). An answer shows only the returned entities. The number of
 scanned entities is computed from the stored keys: those of writes that passed through the gateway,
-and those that one reading of the table found (see `harness.gateway.look`). Where keys may be
+and those that one reading of the table found (see `harness.gateway.contents`). Where keys may be
 missing, the number is an estimate.
 """
 
@@ -13,7 +13,9 @@ import bisect
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from harness.gateway.answers import GatewayAnswer
 from harness.gateway.key_ranges import IndexRanges, Key
+from harness.gateway.reading import entities_in, with_parameters
 from harness.gateway.requests import RowWrite
 
 MOST_ROWS = 200_000
@@ -215,3 +217,58 @@ class Contents:
         if not rows:
             del known.partitions[partition_key]
             del known.keys[bisect.bisect_left(known.keys, partition_key)]
+
+
+MOST_PAGES = 200
+"""200,000 rows."""
+_TOKENS = ("NextPartitionKey", "NextRowKey")
+
+
+class TableLook:
+    """One reading of the keys of a table.
+
+    The caller sends ``GET`` with `target` and the headers of the client's query, and hands each
+    answer to `take`, until `target` is None. `abandon` ends the reading early.
+
+    Args:
+        table: Name of the table in lower case.
+    """
+
+    def __init__(self, contents: Contents, table: str, target: str) -> None:
+        self._contents = contents
+        self._table = table
+        self._pages = 0
+        dropped = dict.fromkeys(("$filter", "$top", *_TOKENS))
+        self._base = with_parameters(target, {**dropped, "$select": "PartitionKey,RowKey"})
+        self.target: str | None = self._base
+        """Path and query of the next request; None at the end."""
+
+    def take(self, answer: GatewayAnswer) -> None:
+        """Read a page."""
+        if answer.status != 200:
+            self.abandon()
+            return
+        self._pages += 1
+        keys: list[Key] = []
+        for partition_key, row_key in entities_in(answer.headers, answer.body):
+            if partition_key is None or row_key is None:
+                self.abandon()
+                return
+            keys.append((partition_key, row_key))
+        self._contents.looked(self._table, keys)
+        tokens = {name: answer.headers.get(f"x-ms-continuation-{name}") for name in _TOKENS}
+        if tokens["NextPartitionKey"] is None:
+            self._end(whole=True)
+        elif self._pages >= MOST_PAGES:
+            self.abandon()
+        else:
+            self.target = with_parameters(self._base, tokens)
+
+    def abandon(self) -> None:
+        """End the reading before the last page."""
+        self._end(whole=False)
+
+    def _end(self, *, whole: bool) -> None:
+        if self.target is not None:
+            self.target = None
+            self._contents.end_look(self._table, whole=whole)

@@ -18,8 +18,7 @@ from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.autoscale import scaled_to_ru_per_s
 from harness.gateway.rules.charging import asked_of, charged_for
-from harness.gateway.rules.key_lengths import keys_too_long
-from harness.gateway.rules.request_size import too_large
+from harness.gateway.rules.sizes import keys_too_long, too_large
 from harness.gateway.rules.splitting import Split, SplittingRule
 from harness.gateway.rules.throughput import ThroughputRule
 from harness.model.request_units import HUNDREDTHS

@@ -13,11 +13,10 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence, Set
 
-from harness.gateway.contents import Contents
+from harness.gateway.contents import Contents, TableLook
 from harness.gateway.cosmos import CosmosLimits
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.look import TableLook
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from harness.gateway import answers
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
+from harness.gateway.contents import TableLook
 from harness.gateway.cors import CorsAnswers, is_preflight, permission
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
 from harness.gateway.dialect import dialect_of
@@ -23,7 +24,6 @@ from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
 from harness.gateway.links import route_of
-from harness.gateway.look import TableLook
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
 from harness.gateway.reading import read_answer, with_top

@@ -20,7 +20,7 @@ import httptools
 
 from harness.gateway.answers import GatewayAnswer, UpstreamBroken
 from harness.gateway.headers import Headers
-from harness.gateway.wire import request_head
+from harness.gateway.messages import request_head
 
 _CONNECTED_WITHIN_S = 10.0
 ANSWERED_WITHIN_S = 120.0

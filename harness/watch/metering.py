@@ -36,7 +36,7 @@ from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, WatchTally
 from harness.watch.clock import SteadyClock
-from harness.watch.marks import Marks
+from harness.watch.joining import Marks
 from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0

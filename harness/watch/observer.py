@@ -20,7 +20,7 @@ from harness.model.outcome import (
 )
 from harness.trace.recorder import Recorder, detail_of
 from harness.watch.books import Books, Course, Identity, WatchTally, may_be_repeated
-from harness.watch.marks import Marks
+from harness.watch.joining import Marks
 
 MOST_TABLES = 1000
 MOST_HANDED = 20_000

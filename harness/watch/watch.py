@@ -37,10 +37,9 @@ from harness.trace.recorder import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.causes import EMULATOR_PORT
 from harness.watch.clock import SteadyClock
-from harness.watch.marks import create_marks
+from harness.watch.joining import create_marks
 from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports
-from harness.watch.options import WatchOptions
 from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, exposed, shown
 from harness.watch.page import LivePage
 from harness.watch.variables import (
@@ -51,7 +50,7 @@ from harness.watch.variables import (
     host_here,
     url_of,
 )
-from harness.watch.watched_run import WatchedRun, WatchEnd, gateway_sample
+from harness.watch.watched_run import WatchedRun, WatchEnd, WatchOptions, gateway_sample
 
 _TURN_S = 0.1
 _SIGNALS = {

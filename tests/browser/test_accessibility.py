@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.report.compare.comparison import Subject, compare
-from harness.report.compare.trend import trends_of
+from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
 from tests.support.records import kept, with_courses, with_heat, with_partitions

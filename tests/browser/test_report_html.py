@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from harness.report.compare.comparison import Subject, compare
-from harness.report.compare.trend import trends_of
+from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
 from tests.support.records import kept, with_courses, with_heat, with_partitions

@@ -19,8 +19,7 @@ KNOW = {
     "endpoint/sessions/__init__.py",
     "endpoint/sessions/sdk.py",
     # What only one service has.
-    "endpoint/admin/containers.py",
-    "endpoint/blob_client.py",
+    "endpoint/admin/stores.py",
     "endpoint/sessions/blob.py",
     "gateway/cosmos.py",
     "gateway/cosmos_answers.py",

@@ -1,14 +1,40 @@
 """What holds the data of a run, a table or a container: how it is created and deleted.
 
-The errors are those of `harness.endpoint.admin.tables` and `harness.endpoint.admin.containers`.
+The errors are those of `harness.endpoint.admin.tables` and `harness.endpoint.admin.stores`.
 """
 
 from __future__ import annotations
 
-from harness.endpoint.admin.containers import create_container, delete_container
-from harness.endpoint.admin.tables import create_table, delete_table
+from harness.endpoint.admin.tables import AdminTransport, create_table, delete_table, explained
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.sessions.blob import container_client
 from harness.workload.budget import Budget
+
+
+def require_library(endpoint: Endpoint, name: str) -> None:
+    """Raise a `SetupError` where no container can be made, because the library is missing."""
+    container_client(endpoint, name).close()
+
+
+def create_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
+    """Create a container; one that exists is refused."""
+    transport = AdminTransport(endpoint, budget)
+    with (
+        explained(endpoint, f"the container {name} cannot be created"),
+        container_client(endpoint, name, transport=transport) as client,
+    ):
+        client.create_container()
+
+
+def delete_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
+    """Delete a container with its blobs."""
+    transport = AdminTransport(endpoint, budget)
+    with (
+        explained(endpoint, f"the container {name} cannot be deleted"),
+        container_client(endpoint, name, transport=transport) as client,
+    ):
+        client.delete_container()
+
 
 _CREATE = {"table": create_table, "container": create_container}
 _DELETE = {"table": delete_table, "container": delete_container}

@@ -19,8 +19,16 @@ from azure.core.credentials import AccessToken, AccessTokenInfo
 from gevent.util import wrap_errors
 
 from harness.endpoint.address import CONNECTION_STRING, KEY, SAS_TOKEN
-from harness.endpoint.entra.issuer import TENANT, Cloud, NoToken, cloud_of, fetch
-from harness.endpoint.entra.token import Identity, Renewal, Token
+from harness.endpoint.entra.token import (
+    TENANT,
+    Cloud,
+    Identity,
+    NoToken,
+    Renewal,
+    Token,
+    cloud_of,
+    fetch,
+)
 from harness.model.errors import SetupError
 from harness.model.figures import counted
 from harness.model.services.service import Service

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent.lock
 import orjson
@@ -17,16 +17,44 @@ from azure.core.exceptions import ResourceExistsError
 from azure.core.rest import HttpRequest
 
 from harness.endpoint.attempts import OperationAttempts, Page
-from harness.endpoint.blob_client import container_client
+from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import Exchange, bad_answer
 from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.requests import Token
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse, read_by_sdk
+from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Outcome, Result
 from harness.model.services.blobs import READ_BYTES
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+
+def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
+    """A client of a container, which takes the place of a table, without retries of its own.
+
+    Raises:
+        SetupError: the library is not installed.
+    """
+    try:
+        from azure.storage.blob import ContainerClient
+    except ModuleNotFoundError:
+        raise SetupError(
+            "session blob needs the package azure-storage-blob: run `pip install "
+            "azure-storage-blob`, or install the harness with its extra [blob]"
+        ) from None
+    return ContainerClient(
+        endpoint.url,
+        name,
+        **endpoint.credential.for_sdk(),
+        retry_total=0,
+        permit_redirects=False,
+        **options,
+    )
+
 
 _FIRST_BYTES = 64 * 1024
 """Bytes in which the first line of a blob must end, where lines are read by range."""

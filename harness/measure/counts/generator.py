@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.findings import rounded
-from harness.measure.record.measured import GeneratorPart
+from harness.measure.record.measured import CapacityPart, GeneratorPart, MachineLoadPart
 from harness.model.process import Machine
 
 BUSY_PERCENT = 90.0

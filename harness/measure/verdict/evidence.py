@@ -7,10 +7,9 @@ from functools import cached_property
 
 from harness.measure.counts.generator import BUSY_PERCENT, SampledGenerator
 from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
-from harness.measure.record.capacity import OTHERS
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.measured import GeneratorPart, RatesPart
+from harness.measure.record.measured import OTHERS, GeneratorPart, RatesPart
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.throttling import silences_of, throttling_of

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
-from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart, ThrottlingPart
+from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from harness.measure.record.capacity import CapacityPart, MachineLoadPart
+from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import BUSY_SHARE
 from harness.model.figures import counted, milliseconds, number, of_core

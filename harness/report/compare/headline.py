@@ -6,9 +6,8 @@ import itertools
 
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, listed, number
-from harness.report.compare.comparison import Comparison, Ranking
+from harness.report.compare.comparison import Comparison, Ranking, differences_of
 from harness.report.compare.differences import MANY_TIMES, UNKNOWN, change_of, change_words
-from harness.report.compare.settings import differences_of
 from harness.report.limits import counted_unit
 
 SAME = "No difference that the scatter of these runs does not explain."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -11,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.record import RunRecord
-from harness.model.figures import counted
+from harness.model.figures import counted, listed
 from harness.report.columns import NOT_MEASURED
+from harness.report.compare.comparison import differences_of
+from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
@@ -82,3 +85,83 @@ def _table(records: Sequence[RunRecord], page: Page, name_width: int, *, typical
 
 def _shown(measure: Measure, value: float | None) -> str:
     return NOT_MEASURED if value is None else measure.show(value)
+
+
+_MOST_DIFFERENCES = 4
+_MEASURES = ("entities_per_s", "throttled_ratio", "p50(service)", "p99(service)", "ru_per_s")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trend:
+    """The runs of one profile, the oldest first; at least two."""
+
+    profile: str
+    records: tuple[RunRecord, ...]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What a trend is shown of."""
+        return [one.named_for(self.records) for one in MEASURES if one.name in _MEASURES]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What changed from the first run to the last, and in which setting runs differ."""
+        said = [text for measure in self.measures if (text := self._changed(measure))]
+        if not self.alike:
+            said.insert(0, "Compare with care: not all of these runs have the same settings.")
+        for before, after in zip(self.records, self.records[1:], strict=False):
+            if differences := [*differences_of(before, after)]:
+                named, more = differences[:_MOST_DIFFERENCES], len(differences) - _MOST_DIFFERENCES
+                words = "; ".join([*named, *([counted(more, "more setting")] if more > 0 else [])])
+                said.append(f"{after.run_id} differs from the run before it in {words}.")
+        return said
+
+    @property
+    def alike(self) -> bool:
+        """Whether no setting changed from one run to the next."""
+        pairs = zip(self.records, self.records[1:], strict=False)
+        return not any([*differences_of(before, after)] for before, after in pairs)
+
+    def _changed(self, measure: Measure) -> str:
+        ends = ("the first run", self.records[0]), ("the last run", self.records[-1])
+        first, last = (values_of(measure, [record], name) for name, record in ends)
+        if first is None or last is None or first.mean == last.mean == 0:
+            return ""
+        each = f"{measure.show_in_full(first.mean)} in the first run"
+        each += f", {measure.show_in_full(last.mean)}"
+        judged = judge(measure, first, last)
+        # A share of a share would mislead.
+        more = "" if measure.unit == "%" else change_words(last.mean, first.mean)
+        if judged.differ is False:
+            more = "no difference"
+        elif judged.differ is None:
+            more = f"not judged: {judged.why}"
+        return (
+            f"{measure.noun[:1].upper()}{measure.noun[1:]}: {each} in the last{in_brackets(more)}."
+        )
+
+
+def trends_of(records: Sequence[RunRecord]) -> tuple[list[Trend], list[str]]:
+    """The trends, those of most runs first, and the profiles that have a single run."""
+    by_profile: dict[str, list[RunRecord]] = {}
+    for record in sorted(records, key=lambda record: (record.started_at, record.run_id)):
+        by_profile.setdefault(str(record.profile.get("name", "run")), []).append(record)
+    found = [Trend(name, tuple(runs)) for name, runs in by_profile.items() if len(runs) > 1]
+    single = [name for name, runs in by_profile.items() if len(runs) == 1]
+    return sorted(found, key=lambda one: -len(one.records)), single
+
+
+def trend_text(trends: Sequence[Trend], single: Sequence[str], page: Page) -> str:
+    """The runs of each profile in a table, and below it what changed."""
+    parts = []
+    for one in trends:
+        parts.append(repeats_text(one.records, page, typical=one.alike).strip("\n"))
+        parts.append("\n".join(map(page.show, one.sentences)))
+    if single:
+        parts.append(page.show(single_words(single)))
+    return "\n\n".join(filter(None, parts))
+
+
+def single_words(single: Sequence[str]) -> str:
+    runs = counted(len(single), "profile")
+    return f"{runs} with a single run, which shows no trend: {listed(sorted(single))}."

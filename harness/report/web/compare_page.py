@@ -25,7 +25,7 @@ from harness.report.compare.outputs import (
     span_words,
     title_of,
 )
-from harness.report.compare.trend import Trend, single_words
+from harness.report.compare.repeats import Trend, single_words
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.web.document import Block, Section, self_contained

@@ -11,9 +11,9 @@ from locust.env import Environment
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import LatencyPart
+from harness.measure.verdict.conditions import Extent
 from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
 from harness.measure.verdict.quantities import Facts
-from harness.measure.verdict.reachable import Extent
 from harness.profile.load.search import (
     Limit,
     Search,

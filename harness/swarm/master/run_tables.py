@@ -13,10 +13,9 @@ import gevent.lock
 import gevent.pool
 
 from harness.endpoint.accounts import of_one_kind
-from harness.endpoint.admin.containers import require_library
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
 from harness.endpoint.admin.probe import check, recognised
-from harness.endpoint.admin.stores import create_store, delete_store
+from harness.endpoint.admin.stores import create_store, delete_store, require_library
 from harness.endpoint.admin.tables import (
     MOST_REQUESTS,
     delete_run_entities,

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from harness.doctor.generator import generate
-from harness.measure.record.capacity import MachineLoadPart
+from harness.measure.record.measured import MachineLoadPart
 
 ONE_CORE = MachineLoadPart(
     name="box", cores=1, workers=0, busy_share=0.0, cpu_percent=0.0, workers_percent=0.0

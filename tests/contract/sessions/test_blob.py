@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from azure.data.tables import TableClient
 
-from harness.endpoint.admin.containers import create_container, delete_container
+from harness.endpoint.admin.stores import create_container, delete_container
 from harness.endpoint.azurite import start_azurite
-from harness.endpoint.blob_client import container_client
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.sessions.blob import container_client
 from harness.model.errors import SetupError
 from harness.model.operation import KeyRange, Kind, Operation
 from harness.model.outcome import Outcome

@@ -22,7 +22,7 @@ from harness.doctor.endpoint import request_units
 from harness.doctor.generator import Generated, capacity_checks
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.endpoint.admin.permissions import Tried
-from harness.measure.record.capacity import CapacityPart, MachineLoadPart
+from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.report.terminal.page import Page
 
 PAGE = Page(width=70)

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from harness.gateway import contents as contents_module
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.contents import Contents
+from harness.gateway.contents import Contents, TableLook
 from harness.gateway.key_ranges import key_ranges
 from harness.gateway.limits import GatewayLimits, Rate
-from harness.gateway.look import TableLook
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
 from harness.gateway.requests import Asked, RowWrite, read_request

@@ -14,9 +14,8 @@ from harness.gateway.key_ranges import key_ranges
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits, limits_path, load_limits
 from harness.gateway.model import Decision, Model
 from harness.gateway.reading import Answered
-from harness.gateway.requests import Asked, RowWrite, Weight, read_request, weights_in
+from harness.gateway.requests import Asked, RowWrite, Weight, batch_parts, read_request, weights_in
 from harness.gateway.rules.splitting import SplittingRule
-from harness.gateway.transactions import batch_parts
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
 from harness.model.outcome import Scope

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record.capacity import CapacityPart, MachineLoadPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart, StallPart
+from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.model.figures import number

@@ -17,8 +17,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind
 from harness.watch.books import Books, WatchTally
-from harness.watch.joining import Joining
-from harness.watch.marks import Marks, create_marks
+from harness.watch.joining import Joining, Marks, create_marks
 from harness.watch.metering import MeteringReport
 from harness.watch.observer import Observer
 from tests.unit.watch.test_metering import report_of

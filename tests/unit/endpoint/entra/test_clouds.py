@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.endpoint.address import address_of, kind_and_account
-from harness.endpoint.entra.issuer import Cloud, cloud_of
+from harness.endpoint.entra.token import Cloud, cloud_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.endpoint.entra.issuer import explained
+from harness.endpoint.entra.token import explained
 from tests.support.entra import access_token
 
 NOTHING = """DefaultAzureCredential failed to retrieve a token from the included credentials.

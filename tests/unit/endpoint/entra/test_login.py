@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import gevent
 import pytest
 
-from harness.endpoint.entra.issuer import NoToken
 from harness.endpoint.entra.login import Login, Logins
-from harness.endpoint.entra.token import Identity, Token
+from harness.endpoint.entra.token import Identity, NoToken, Token
 from harness.model.errors import SetupError
 from harness.model.services.cosmos import COSMOS
 from harness.model.services.storage import STORAGE

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.conditions import Extent, parse_condition
 from harness.measure.verdict.quantities import FORMS, Facts, Form, Unit, near_first
-from harness.measure.verdict.reachable import Extent
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
 from tests.support.results import done

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.conditions import Extent, parse_condition, reachable
 from harness.measure.verdict.quantities import FORMS, NO_FACTS, Facts, Form
-from harness.measure.verdict.reachable import Extent, reachable
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 

@@ -6,9 +6,8 @@ import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.measure.record.record_builder import measured_fields
-from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.conditions import Extent, parse_condition
 from harness.measure.verdict.quantities import NO_FACTS
-from harness.measure.verdict.reachable import Extent
 from harness.measure.verdict.verdict import judge
 from harness.model.outcome import Scope
 from harness.model.partition import account_of

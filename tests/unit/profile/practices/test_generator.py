@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.generator import CpuSample, GeneratorLog
-from harness.measure.record.capacity import USEFUL_SHARE, CapacityPart, MachineLoadPart
-from harness.measure.record.measured import GeneratorPart
+from harness.measure.record.measured import (
+    USEFUL_SHARE,
+    CapacityPart,
+    GeneratorPart,
+    MachineLoadPart,
+)
 from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import Evidence, latency_doubt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from harness.report.compare.measures import MEASURES
-from harness.report.compare.trend import trend_text, trends_of
+from harness.report.compare.repeats import trend_text, trends_of
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import trend_page
 from harness.report.web.over_runs import trend

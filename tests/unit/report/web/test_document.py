@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.record.capacity import CapacityPart
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import AdvicePart, MachinePart
+from harness.measure.record.measured import CapacityPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult

@@ -23,3 +23,8 @@ def keys_too_long(asked: Asked, limits: RequestUnitLimits) -> bool:
 def _over(key: str | None, most: int) -> bool:
     # No character takes more than four bytes.
     return key is not None and 4 * len(key) > most and len(key.encode("utf-8", "replace")) > most
+
+
+def too_large(asked: Asked, limits: RequestUnitLimits) -> bool:
+    """Whether a request writes too many bytes."""
+    return sum([weight.size for weight in asked.weights]) > limits.request_bytes
