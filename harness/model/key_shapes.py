@@ -1,22 +1,24 @@
-"""What keys look like, and where new rows go in key order."""
+"""What is said of the keys of a table, and where new rows go in key order.
+
+What keys are made of is found by `harness.model.key_tokens`.
+"""
 
 from __future__ import annotations
 
 import itertools
-import re
 import string
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from harness.model.entity import characters
+from harness.model.key_notations import SortOrder, TokenKind, number_value
+from harness.model.key_tokens import KeyShape, tokens_of
 
 FEWEST_CREATED = 20
 """New rows from which on their places show whether a table grows at an end."""
 _MOSTLY = 0.9
 _NEIGHBOURS = 0.05
 """Largest distance of neighbours, as a share of the key order."""
-_GUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_DATE = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!$&()*+,;=:@")
 """Needs no escaping in a path (RFC 3986, section 3.3). The quote does: OData doubles it."""
 
@@ -31,40 +33,53 @@ def mostly(answers: Iterable[object]) -> bool:
     return bool(known) and sum(known) >= _MOSTLY * len(known)
 
 
-def are_dates(keys: Iterable[str]) -> bool:
-    """Whether keys begin with a date: ``2024-05`` or ``2024-05-31``."""
-    return mostly(map(_DATE.match, keys))
+def begins_with_date(shape: KeyShape) -> bool:
+    """Whether the first part of keys that is not equal in all of them is a date."""
+    return shape.leading is not None and shape.leading.kind is TokenKind.DATE
 
 
-def are_guids(keys: Iterable[str]) -> bool:
-    return mostly(map(_GUID.fullmatch, keys))
+def is_guid(shape: KeyShape) -> bool:
+    """Whether keys are a GUID, besides what all keys have."""
+    return shape.whole(TokenKind.GUID)
 
 
 def needs_escaping(key: str) -> bool:
     return not _PLAIN.issuperset(key)
 
 
-def unpadded(keys: Iterable[str]) -> tuple[str, str] | None:
-    """Two of the sorted ``keys`` whose numbers have the opposite order."""
-    numbers: dict[str, str] = {}
-    for key in keys:
-        head = key.rstrip(string.digits)
-        if not (number := key[len(head) :]):
-            continue
-        if head in numbers and int(numbers[head]) > int(number):
-            return f"{head}{numbers[head]}", key
-        numbers[head] = number
+def unpadded(keys: Collection[str], shape: KeyShape | None = None) -> tuple[str, str] | None:
+    """Two of the sorted ``keys`` that differ in a number, and whose numbers have another order."""
+    shape = tokens_of(keys) if shape is None else shape
+    for layout in (shape, *shape.others):
+        for place, token in enumerate(layout.tokens):
+            if token.kind is TokenKind.NUMBER and token.order is SortOrder.BROKEN:
+                split = ((key, layout.split(key)) for key in keys)
+                known = ((key, texts) for key, texts in split if texts is not None)
+                if (pair := _falling(known, place)) is not None:
+                    return pair
+    return None
+
+
+def _falling(keys: Iterable[tuple[str, tuple[str, ...]]], place: int) -> tuple[str, str] | None:
+    """Two keys with the same beginning, of whose tokens at ``place`` the first is larger."""
+    before: dict[tuple[str, ...], tuple[tuple[int, str], str]] = {}
+    for key, texts in keys:
+        head, number = texts[:place], number_value(texts[place])
+        if head in before and before[head][0] > number:
+            return before[head][1], key
+        before[head] = (number, key)
     return None
 
 
 def shapes_of(partition_keys: Collection[str], row_keys: Collection[str]) -> dict[str, Any]:
     """What keys look like, as fields of a `TableBehaviourPart`; PartitionKeys are sorted."""
     every = [*partition_keys, *row_keys]
+    shape = tokens_of(partition_keys)
     return {
-        "dates": are_dates(partition_keys),
-        "guids": are_guids(partition_keys),
-        "row_guids": are_guids(row_keys),
-        "unpadded": unpadded(partition_keys) is not None,
+        "dates": shape.mostly(begins_with_date),
+        "guids": shape.mostly(is_guid),
+        "row_guids": tokens_of(row_keys).mostly(is_guid),
+        "unpadded": unpadded(partition_keys, shape) is not None,
         "longest_key": max(map(characters, every), default=0),
         "escaped": sum(map(needs_escaping, every)) / (len(every) or 1),
         "foreign": sum(not key.isascii() for key in every) / (len(every) or 1),

@@ -237,7 +237,7 @@ def test_what_keys_look_like() -> None:
     assert [tables[name].dates for name in ("", "B", "C")] == [True, False, False]
     assert [tables[name].guids for name in ("", "B", "C")] == [False, True, False]
     assert [tables[name].row_guids for name in ("", "B", "C")] == [True, False, False]
-    assert [tables[name].unpadded for name in ("", "C", "D")] == [False, False, True]
+    assert [tables[name].unpadded for name in ("", "C", "D")] == [False, True, True]
     assert (tables["C"].escaped, tables["C"].foreign) == (0.5, 0.5)
     assert tables[""].longest_key == 36
 

@@ -1,0 +1,462 @@
+"""Splits keys of one table into tokens: what they are made of, and what sorts by time.
+
+Keys that were made alike have the same separators. Each column of texts between them is compared
+with the notations of `harness.model.key_notations`, so that ``20240501`` is a date where all of its
+column are dates. Up to a tenth of the keys may be different.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from harness.model.figures import counted
+from harness.model.key_notations import (
+    AMBIGUOUS,
+    ISO,
+    ISO_WITHIN,
+    NOTATIONS,
+    PREFIXED,
+    Notation,
+    SortOrder,
+    TokenKind,
+    hash_form,
+    number_value,
+)
+
+MOST_KEYS = 2_000
+"""More keys are thinned out: every n-th is looked at."""
+_AGREEING = 0.9
+_GROUPS = 4
+"""Layouts of keys that are told apart; with more the keys hold free text."""
+_LEAST_GROUP = 0.1
+_MOST_PIECES = 40
+_FEW = 5
+"""With fewer different values, where letters and digits change is no sign of a layout."""
+_TRIED = 12
+_LEAST_HASH = 8
+_LEAST_RANDOM = 6
+_WORD = re.compile(r"[^\W_]+")
+_PIECE = re.compile(rf"{ISO_WITHIN.pattern}|[^\W_]+")
+_RUN = re.compile(r"[0-9]+|[^0-9]+")
+_SEPARATED = re.compile(r"[-._ ]")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+_=-]{10,}", re.ASCII)
+_DIGITS = frozenset("0123456789")
+_CLASSES = _DIGIT, _, _ = tuple(re.compile(f"[{chars}]") for chars in ("0-9", "a-z", "A-Z"))
+_LETTER = re.compile("[a-zA-Z]")
+_Row = list[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeyToken:
+    """A part that all keys of a shape have.
+
+    Attributes:
+        form: The notation; empty for text.
+        examples: Some values: the first and the last one in key order, and one between.
+        distinct: Number of different values among the keys that were looked at.
+        order: How its values sort.
+        wrong: Two values of which the first sorts first and should not; None where the order is
+            right, or no two such values were seen.
+        pattern: A regular expression of its texts.
+    """
+
+    kind: TokenKind
+    form: str = ""
+    examples: tuple[str, ...]
+    distinct: int
+    order: SortOrder
+    wrong: tuple[str, str] | None = None
+    pattern: str
+
+    @property
+    def varies(self) -> bool:
+        return self.kind not in (TokenKind.CONSTANT, TokenKind.SEPARATOR)
+
+    @property
+    def timed(self) -> bool:
+        """Whether it says a time."""
+        return self.kind in (TokenKind.DATE, TokenKind.TIME, TokenKind.TIMED_ID)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShape:
+    """What keys look like.
+
+    Attributes:
+        tokens: Of the most frequent layout, in the order of the key; none without keys.
+        keys: Number of keys that were looked at, of which ``matching`` have this layout.
+        example: A key of this layout.
+        others: Further frequent layouts, if keys have several.
+    """
+
+    tokens: tuple[KeyToken, ...]
+    keys: int
+    matching: int
+    example: str
+    others: tuple[KeyShape, ...] = ()
+    _pattern: re.Pattern[str]
+
+    def split(self, key: str) -> tuple[str, ...] | None:
+        """The text of each token of ``key``; None where it has another layout."""
+        found = self._pattern.fullmatch(key)
+        return None if found is None else found.groups()
+
+    @property
+    def leading(self) -> KeyToken | None:
+        """The first token that differs from key to key: it decides where new keys go."""
+        return next((token for token in self.tokens if token.varies), None)
+
+    @property
+    def template(self) -> str:
+        """The layout in one line: ``order-{yyyy-MM-dd}-{number}``."""
+        return "".join(
+            f"{{{token.form or token.kind}}}" if token.varies else token.examples[0]
+            for token in self.tokens
+        )
+
+    def mostly(self, test: Callable[[KeyShape], bool]) -> bool:
+        """Whether nine of ten keys have layouts that pass ``test``."""
+        layouts = (self, *self.others)
+        passing = sum(layout.matching for layout in layouts if test(layout))
+        return passing > 0 and passing >= _AGREEING * sum(layout.matching for layout in layouts)
+
+    def whole(self, kind: TokenKind) -> bool:
+        """Whether keys are of one token of this kind, besides what all keys have."""
+        return [token.kind for token in self.tokens if token.varies] == [kind]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """What a column of texts is.
+
+    Attributes:
+        value: What a text stands for; None for texts without a value.
+    """
+
+    kind: TokenKind
+    pattern: str
+    form: str = ""
+    order: SortOrder = SortOrder.TEXT
+    value: Callable[[str], Any] | None = None
+
+
+_TEXT = _Part(TokenKind.TEXT, r"[^\W_]+")
+_LETTERS = _Part(TokenKind.TEXT, r"[^\W_0-9]+")
+_REST = _Part(TokenKind.TEXT, r"(?s:.*)")
+
+
+def tokens_of(keys: Iterable[str]) -> KeyShape:
+    """What ``keys`` look like, each once; of many, every n-th is looked at.
+
+    Pure, and bounded by the length of the keys: no text makes it fail.
+    """
+    looked = list(dict.fromkeys(keys))
+    if len(looked) > MOST_KEYS:
+        looked = looked[:: -(-len(looked) // MOST_KEYS)]
+    rows = list(map(_pieces, looked))
+    groups: dict[tuple[str, ...], list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(map(_class, row)), []).append(row)
+    largest = sorted(groups.values(), key=len, reverse=True)[:_GROUPS]
+    designed = [group for group in largest if len(group) >= _LEAST_GROUP * len(rows)]
+    if not designed or sum(map(len, designed)) < _AGREEING * len(rows):
+        designed = [rows]
+    first, *others = (_shape(group, len(rows)) for group in designed)
+    return dataclasses.replace(first, others=tuple(others))
+
+
+def _pieces(key: str) -> _Row:
+    """Words and what separates them; a date with its time is one word, a very long rest too."""
+    row: _Row = []
+    place = 0
+    for found in _PIECE.finditer(key):
+        if found.start() > place:
+            row.append(key[place : found.start()])
+        if len(row) >= _MOST_PIECES:
+            break
+        row.append(found[0])
+        place = found.end()
+    return [*row, key[place:]] if place < len(key) else row
+
+
+def _class(piece: str) -> str:
+    """What pieces of keys that were made alike have in common; of a separator its text."""
+    if _WORD.fullmatch(piece):
+        return "word"
+    if ISO_WITHIN.fullmatch(piece):
+        return "time"
+    return "rest" if _WORD.search(piece) else piece
+
+
+def _shape(rows: list[_Row], keys: int) -> KeyShape:
+    """The shape of the rows of one layout, or of several with a common beginning or end."""
+    least = math.ceil(_AGREEING * len(rows))
+    rows, front, back = _aligned(rows, least)
+    whole = back is None
+    if back is not None:
+        rows = [
+            [*row[:front], "".join(row[front : len(row) - back]), *row[len(row) - back :]]
+            for row in rows
+        ]
+    parts: list[_Part] = []
+    while rows and (place := len(parts)) < len(rows[0]):
+        if not whole and place == front:
+            parts.append(_rest(rows, parts))
+            whole = True
+            continue
+        end = len(rows[0]) if whole else front
+        rows, width, part = _next(rows, place, end, least)
+        front += width
+        if part is not None:
+            parts.append(part)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    tokens = _merged(_token(*pair, of=len(rows)) for pair in zip(parts, columns, strict=True))
+    return KeyShape(
+        tokens=tokens,
+        keys=keys,
+        matching=len(rows),
+        example="".join(rows[0]) if rows else "",
+        _pattern=re.compile("".join(f"({token.pattern})" for token in tokens)),
+    )
+
+
+def _aligned(rows: list[_Row], least: int) -> tuple[list[_Row], int, int | None]:
+    """The rows that agree, and the number of pieces that agree at their beginning and end.
+
+    The latter is None where whole rows agree.
+    """
+    front = back = 0
+    while rows:
+        top, kept = _most(rows, front, front)
+        if len(kept) < least:
+            break
+        rows = kept
+        if top is None:
+            return rows, front, None
+        front += 1
+    while rows:
+        top, kept = _most(rows, -1 - back, front + back)
+        if top is None or len(kept) < least:
+            break
+        rows, back = kept, back + 1
+    return rows, front, back if rows else None
+
+
+def _most(rows: list[_Row], place: int, longer: int) -> tuple[str | None, list[_Row]]:
+    """The most frequent class of the pieces at ``place``, and the rows with it.
+
+    None is the class of rows that are not ``longer`` than this.
+    """
+    classes: dict[str | None, list[_Row]] = {}
+    for row in rows:
+        classes.setdefault(_class(row[place]) if len(row) > longer else None, []).append(row)
+    return max(classes.items(), key=lambda item: len(item[1]))
+
+
+def _next(
+    rows: list[_Row], place: int, end: int, least: int
+) -> tuple[list[_Row], int, _Part | None]:
+    """What is at ``place``: the rows that have it as one text there, and how many pieces are added.
+
+    There is no part where a word was split: its first run is at ``place`` then.
+    """
+    first = rows[0][place]
+    kind = _class(first)
+    if kind == "time":
+        return rows, 0, _part_of(ISO, first)
+    if kind != "word":
+        pattern = r"(?s:.*)" if kind == "rest" else re.escape(first)
+        return rows, 0, _Part(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern)
+    for form in NOTATIONS:
+        if place + form.pieces <= end and (found := _matching(rows, place, form, least)):
+            texts = {text for text, _ in found}
+            width = form.pieces
+            joined = [[*row[:place], text, *row[place + width :]] for text, row in found]
+            return joined, 1 - width, _part_of(form, *texts)
+    values = {row[place] for row in rows}
+    for splitter in (_prefixed, _runs):
+        if (parts := splitter(values)) is None:
+            continue
+        kept = [
+            [*row[:place], *parts[row[place]], *row[place + 1 :]]
+            for row in rows
+            if row[place] in parts
+        ]
+        if len(kept) >= least:
+            return kept, len(next(iter(parts.values()))) - 1, None
+    return rows, 0, _word(values)
+
+
+def _matching(rows: list[_Row], place: int, form: Notation, least: int) -> list[tuple[str, _Row]]:
+    """The rows with a text of this form, and the text; none if they are too few."""
+
+    def of(chosen: Iterable[_Row]) -> list[tuple[str, _Row]]:
+        joined = (("".join(row[place : place + form.pieces]), row) for row in chosen)
+        return [(text, row) for text, row in joined if form.matches(text)]
+
+    tried = rows[:: -(-len(rows) // _TRIED)]
+    if len(of(tried)) * 2 < len(tried):
+        return []
+    found = of(rows)
+    other = AMBIGUOUS.get(form)
+    if len(found) < least or (other and len(_matching(rows, place, other, least)) > len(found)):
+        return []
+    return found
+
+
+def _part_of(form: Notation, *texts: str) -> _Part:
+    """The part for texts that match ``form``."""
+    name = form.name
+    other = AMBIGUOUS.get(form)
+    if other is not None and all(map(other.matches, texts)):
+        name = f"{name} or {other.name}"
+    pattern = form.pattern.pattern
+    if (separator := _SEPARATED.search(texts[0])) is not None and "-" in name:
+        name = name.replace("-", separator[0])
+    pattern = re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("(?P=separator)", "[-._ ]")
+    return _Part(form.kind, f"(?ai:{pattern})", name, form.order, form.read and form.value)
+
+
+def _prefixed(values: Iterable[str]) -> dict[str, _Row] | None:
+    """Values that are an identifier behind letters, in two pieces."""
+    found = {value: PREFIXED.fullmatch(value) for value in values}
+    split = {value: list(match.groups()) for value, match in found.items() if match is not None}
+    return split or None
+
+
+def _runs(values: Collection[str]) -> dict[str, _Row] | None:
+    """Values with the same sequence of letters and digits in pieces; None without a sequence."""
+    layouts: dict[tuple[bool, ...], dict[str, _Row]] = {}
+    for value in values:
+        runs = _RUN.findall(value)
+        layouts.setdefault(tuple(run[0] in _DIGITS for run in runs), {})[value] = runs
+    layout, split = max(layouts.items(), key=lambda item: len(item[1]))
+    if len(layout) == 1 or len(split) < _AGREEING * len(values):
+        return None
+    scrambled = len(values) < _FEW and len(layout) > 2 and _hash_length(values)
+    return None if scrambled else split
+
+
+def _hash_length(values: Collection[str]) -> int:
+    """The length of hexadecimal hashes; 0 if the values are none."""
+    lengths = {len(value) for value in values}
+    if len(lengths) > 1 or not all(map(_HEX.fullmatch, values)):
+        return 0
+    length = lengths.pop()
+    half = len(values) / 2
+    letters, digits = (sum(map(bool, map(find.search, values))) for find in (_LETTER, _DIGIT))
+    if length < _LEAST_HASH:
+        return length if letters and digits and len(values) >= _LEAST_HASH else 0
+    return length if letters >= half and digits >= half else 0
+
+
+def _word(values: Collection[str]) -> _Part:
+    """What words are that have no form and are not split."""
+    if all(map(str.isascii, values)) and all(map(str.isdecimal, values)):
+        return _number(values)
+    if length := _hash_length(values):
+        return _part_of(hash_form(length), "")
+    return _random(values) or (_LETTERS if not any(map(_DIGIT.search, values)) else _TEXT)
+
+
+def _number(values: Collection[str]) -> _Part:
+    lengths = {len(value) for value in values}
+    if len(lengths) > 1:
+        form, order = f"{min(lengths)} to {max(lengths)} digits", SortOrder.BROKEN
+    else:
+        length = lengths.pop()
+        padded = length > 1 and any(value[0] == "0" for value in values)
+        form, order = counted(length, "digit") + (", padded" if padded else ""), SortOrder.LATER
+    return _Part(TokenKind.NUMBER, "[0-9]+", form, order, number_value)
+
+
+def _random(values: Collection[str]) -> _Part | None:
+    """Random characters of one length; None if the values are none."""
+    length, count = collections.Counter(map(len, values)).most_common(1)[0]
+    if length < _LEAST_RANDOM or count < len(values):
+        return None
+    half = len(values) / 2
+    mixed = [sum(map(bool, map(find.search, values))) >= half for find in _CLASSES]
+    if sum(mixed) < 2 or not mixed[0] or not all(map(_BASE64.fullmatch, values)):
+        return None
+    name = counted(length, "character")
+    return _Part(TokenKind.RANDOM, f"[A-Za-z0-9+_=-]{{{length}}}", name, SortOrder.NONE)
+
+
+def _rest(rows: list[_Row], parts: list[_Part]) -> _Part:
+    """What is between the pieces that agree, with words before it that belong to the same text."""
+    place = len(parts)
+    rest = "".join(row[place] for row in rows)
+    loose = (TokenKind.TEXT, TokenKind.RANDOM, TokenKind.HASH)
+    while parts:
+        if parts[-1].kind in loose:
+            count = 1
+        elif len(parts) > 1 and parts[-2].kind in loose and rows[0][place - 1] in rest:
+            count = 2
+        else:
+            break
+        first = len(parts) - count
+        if len({row[first] for row in rows}) == 1:
+            break
+        for row in rows:
+            row[first : place + 1] = ["".join(row[first : place + 1])]
+        del parts[first:]
+        place = first
+    return _random({row[place] for row in rows}) or _REST
+
+
+def _token(part: _Part, column: Sequence[str], of: int) -> KeyToken:
+    values = sorted(set(column))
+    kind, order, wrong, pattern = part.kind, part.order, None, part.pattern
+    if part.value is not None:
+        wrong = _wrong(values, part.value, falling=order is SortOrder.EARLIER)
+        order = order if wrong is None else SortOrder.BROKEN
+    timed = kind in (TokenKind.DATE, TokenKind.TIME)
+    if len(values) == 1 and of > 1 and not timed and kind is not TokenKind.SEPARATOR:
+        kind, pattern = TokenKind.CONSTANT, re.escape(values[0])
+    return KeyToken(
+        kind=kind,
+        form=part.form,
+        examples=tuple(dict.fromkeys((values[0], values[len(values) // 2], values[-1]))),
+        distinct=len(values),
+        order=order,
+        wrong=wrong,
+        pattern=pattern,
+    )
+
+
+def _wrong(
+    values: Sequence[str], value: Callable[[str], Any], *, falling: bool
+) -> tuple[str, str] | None:
+    """Two of the sorted texts whose values have another order."""
+    for first, second in itertools.pairwise(values):
+        earlier, later = (second, first) if falling else (first, second)
+        if value(earlier) > value(later):
+            return first, second
+    return None
+
+
+def _merged(tokens: Iterable[KeyToken]) -> tuple[KeyToken, ...]:
+    """The tokens, with neighbours in one that are equal in all keys."""
+    merged: list[KeyToken] = []
+    for token in tokens:
+        if merged and not token.varies and not merged[-1].varies:
+            before = merged.pop()
+            kind = max(before.kind, token.kind, key=lambda kind: kind is TokenKind.CONSTANT)
+            token = dataclasses.replace(
+                token,
+                kind=kind,
+                form="",
+                examples=(before.examples[0] + token.examples[0],),
+                order=SortOrder.TEXT,
+                pattern=before.pattern + token.pattern,
+            )
+        merged.append(token)
+    return tuple(merged)
