@@ -12,12 +12,21 @@ from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Opera
 from harness.model.outcome import Outcome
 from harness.model.target import counted, entities_scanned, entity_count
 
-STILL = KeyRange(entities=5000, exact=True)
-MOVING = KeyRange(entities=5000)
+
+def still(entities: int) -> KeyRange:
+    """A range that nobody writes."""
+    return KeyRange(entities=entities, exact=True)
+
+
+STILL, MOVING = still(5000), KeyRange(entities=5000)
 
 
 def query(key_range: KeyRange = ALL_KEYS, **rest: Any) -> Operation:
     return Operation(kind=Kind.QUERY, partition_key="p", key_range=key_range, **rest)
+
+
+def over_all(**bounds: str) -> Operation:
+    return Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(**bounds))
 
 
 def parts(count: int) -> tuple[Operation, ...]:
@@ -31,13 +40,7 @@ def parts(count: int) -> tuple[Operation, ...]:
     ("sentence", "operation", "returned", "whole", "expected"),
     [
         ("all of a known range came", query(STILL), 5000, True, (5000, False)),
-        (
-            "nothing came of an empty range",
-            query(KeyRange(entities=0, exact=True)),
-            0,
-            True,
-            (0, False),
-        ),
+        ("nothing came of an empty range", query(still(0)), 0, True, (0, False)),
         ("a row is missing of a known range", query(STILL), 4999, True, (4999, True)),
         ("a row more came than there are", query(STILL), 5001, True, (5001, True)),
         ("the range is being written", query(MOVING), 5000, True, (5000, True)),
@@ -54,28 +57,10 @@ def parts(count: int) -> tuple[Operation, ...]:
         ("an empty filter is none", query(STILL, filter=""), 5000, True, (5000, False)),
         ("$top stopped the scan", query(STILL, top=10), 10, True, (10, False)),
         ("$top stopped a moving scan", query(MOVING, top=10), 10, True, (10, True)),
-        (
-            "$top is all there is",
-            query(KeyRange(entities=10, exact=True), top=10),
-            10,
-            True,
-            (10, False),
-        ),
-        (
-            "$top is more than there is",
-            query(KeyRange(entities=7, exact=True), top=10),
-            7,
-            True,
-            (7, False),
-        ),
+        ("$top is all there is", query(still(10), top=10), 10, True, (10, False)),
+        ("$top is more than there is", query(still(7), top=10), 7, True, (7, False)),
         ("$top brought too few", query(STILL, top=10), 9, True, (9, True)),
-        (
-            "$top brought more than there are",
-            query(KeyRange(entities=7, exact=True), top=10),
-            10,
-            True,
-            (10, True),
-        ),
+        ("$top brought more than there are", query(still(7), top=10), 10, True, (10, True)),
         ("$top stopped a filter", query(STILL, top=10, filter="A eq 1"), 10, True, (10, True)),
         ("$top over a filter to the end", query(STILL, top=10, filter="A"), 9, True, (5000, False)),
         ("a page missing under $top", query(STILL, top=2000), 1000, False, (1000, True)),
@@ -129,9 +114,7 @@ def test_exact_is_what_a_service_scans(passes: list[bool], top: int | None, filt
             break
         scanned += 1
         returned += one or not filtered
-    operation = query(
-        KeyRange(entities=len(passes), exact=True), top=top, filter="A eq 1" if filtered else None
-    )
+    operation = query(still(len(passes)), top=top, filter="A eq 1" if filtered else None)
     count, estimated = entities_scanned(operation, returned, whole=True)
     assert count == scanned or (estimated and count < scanned)
     assert estimated is (filtered and top is not None and returned >= top)
@@ -157,8 +140,9 @@ def test_what_is_asked_is_what_is_scanned(
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_transaction_asks_for_its_parts(size: int) -> None:
-    """A transaction counts each of its operations."""
-    assert transaction(parts(size)).entities_asked == size
+    """A transaction counts each of its operations, in their partition."""
+    made = transaction(parts(size))
+    assert (made.entities_asked, made.partition_key) == (size, "p")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.TRANSACTION])
@@ -200,27 +184,10 @@ def test_one_rule_for_the_gateway_too(
         (query(filter="A eq 1", top=3), "partition_scan"),
         (query(KeyRange(row_from="a")), "row_range_scan"),
         (query(KeyRange(row_before="a")), "row_range_scan"),
-        (Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE), "full_table_scan"),
-        (
-            Operation(
-                kind=Kind.QUERY,
-                partition_key=WHOLE_TABLE,
-                key_range=KeyRange(row_from="a", row_before="b"),
-            ),
-            "full_table_scan",
-        ),
-        (
-            Operation(
-                kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(partition_from="a")
-            ),
-            "partition_range_scan",
-        ),
-        (
-            Operation(
-                kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(partition_before="a")
-            ),
-            "partition_range_scan",
-        ),
+        (over_all(), "full_table_scan"),
+        (over_all(row_from="a", row_before="b"), "full_table_scan"),
+        (over_all(partition_from="a"), "partition_range_scan"),
+        (over_all(partition_before="a"), "partition_range_scan"),
         (query(name="by_bib"), "by_bib"),
         (Operation(kind=Kind.POINT_QUERY, partition_key="p"), "point_query"),
         (Operation(kind=Kind.INSERT, partition_key="p", name="sign_up"), "sign_up"),
@@ -231,14 +198,3 @@ def test_one_rule_for_the_gateway_too(
 def test_operations_are_called_by_their_documented_type(operation: Operation, label: str) -> None:
     """A query is named by what it scans, rows of a partition or of all; a name of its own wins."""
     assert operation.label == label
-
-
-def test_a_range_of_rows_over_all_partitions_is_a_full_scan() -> None:
-    """Without a PartitionKey the RowKey narrows nothing that has to be scanned."""
-    scan = Operation(
-        kind=Kind.QUERY,
-        partition_key=WHOLE_TABLE,
-        key_range=KeyRange(row_from="a", entities=5000, exact=True),
-    )
-    assert scan.label == "full_table_scan"
-    assert scan.entities_asked == 5000

@@ -155,14 +155,6 @@ def test_what_cannot_be_a_transaction(parts: tuple[Operation, ...], problem: str
         transaction(parts)
 
 
-def test_a_transaction_counts_its_parts() -> None:
-    """A transaction of 100 asks for 100 entities, in the partition of its parts."""
-    made = transaction(tuple(part(str(n)) for n in range(100)))
-    assert made.entities_asked == 100
-    assert made.partition_key == "p"
-    assert part("1").entities_asked == 1
-
-
 def test_reads_and_writes() -> None:
     """Point queries and queries are the procedure's GET; everything else is its PUT."""
     assert {kind for kind in Kind if kind.reads} == {Kind.POINT_QUERY, Kind.QUERY}

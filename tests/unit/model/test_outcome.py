@@ -19,7 +19,6 @@ from harness.model.outcome import (
     is_throttling,
     throttling_scope,
 )
-from harness.model.target import entity_count
 
 
 def operation(kind: Kind, etag: str | None = None, parts: int = 0) -> Operation:
@@ -231,34 +230,6 @@ def test_what_is_retried_and_what_may_have_been_applied(
     """408, 429, 449, 500, 503, 504 and connection faults are retried; other 4xx, 501, 505 never."""
     assert is_retryable(one) is retried
     assert one.ambiguous is ambiguous
-
-
-@pytest.mark.parametrize(
-    ("of", "outcome", "scanned", "expected"),
-    [
-        # A write counts once it succeeded, once.
-        (INSERT, Outcome.SUCCESS, 0, 1),
-        (INSERT, Outcome.SUCCESS_AFTER_AMBIGUITY, 0, 1),
-        (INSERT, Outcome.CONFLICT, 0, 0),
-        (UPSERT, Outcome.THROTTLED, 0, 0),
-        (DELETE, Outcome.NOT_FOUND, 0, 0),
-        # A transaction is all or nothing.
-        (BATCH, Outcome.SUCCESS, 0, 3),
-        (BATCH, Outcome.AMBIGUOUS, 0, 0),
-        (BATCH, Outcome.TIMEOUT, 0, 0),
-        # A point query counts 1, found or not.
-        (READ, Outcome.SUCCESS, 0, 1),
-        (READ, Outcome.NOT_FOUND, 0, 1),
-        (READ, Outcome.THROTTLED, 0, 0),
-        # A query counts what it scanned, even where a later page failed.
-        (operation(Kind.QUERY), Outcome.SUCCESS, 1000, 1000),
-        (operation(Kind.QUERY), Outcome.SUCCESS, 0, 0),
-        (operation(Kind.QUERY), Outcome.THROTTLED, 1000, 1000),
-    ],
-)
-def test_counting_rule(of: Operation, outcome: Outcome, scanned: int, expected: int) -> None:
-    """Every entity inserted, updated, deleted or scanned counts."""
-    assert entity_count(of, outcome, scanned) == expected
 
 
 def test_latencies_of_a_result() -> None:
