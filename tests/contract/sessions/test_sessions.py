@@ -14,9 +14,8 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_acc
 from harness.endpoint.credential import Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import Int64
-from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
+from harness.model.operation import KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Fault, Outcome, Result
-from harness.workload.budget import Budget, BudgetSpent
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -202,75 +201,6 @@ def test_a_transaction_is_all_or_nothing(session: Any) -> None:
     assert rows(session.execute(query())) == ["b"]
 
 
-def test_a_query_scans_a_range_of_rows(session: Any) -> None:
-    """A query begins at its first row, ends before its last, and counts what it brought."""
-    load(session, 10)
-    result = session.execute(query(key_range=KeyRange(row_from="00003", row_before="00006")))
-    assert rows(result) == ["00003", "00004", "00005"]
-    assert (result.entities, result.entities_returned, result.estimated) == (3, 3, True)
-
-
-def test_a_query_filters_and_selects(session: Any) -> None:
-    """A filter on properties is added to the range, and only selected properties come."""
-    for row in "abc":
-        properties = {"Letter": row, "Other": 1}
-        session.execute(op(Kind.INSERT, row, properties=properties))
-    wanted = query(
-        filter="Letter eq 'a' or Letter eq 'c'",
-        key_range=KeyRange(row_from="b"),
-        select=("Letter",),
-    )
-    (found,) = session.execute(wanted).value
-    assert found["Letter"] == "c"
-    assert "Other" not in found
-
-
-def test_a_query_of_no_partition_reads_the_table(session: Any) -> None:
-    """An empty PartitionKey asks for every partition."""
-    session.execute(op(Kind.INSERT, "a", "p1"))
-    session.execute(op(Kind.INSERT, "b", "p2"))
-    assert sorted(rows(session.execute(query(WHOLE_TABLE)))) == ["a", "b"]
-
-
-def test_a_query_follows_every_page(session: Any) -> None:
-    """A query of 1,100 entities takes two requests, both seen, and brings them all once."""
-    load(session, 1100)
-    result = session.execute(query())
-    assert [attempt.status for attempt in result.attempts] == [200, 200]
-    assert rows(result) == [f"{number:05}" for number in range(1100)]
-    assert result.entities == 1100
-
-
-def test_a_query_stops_at_its_top(session: Any) -> None:
-    """At most so many entities come as were asked for, over pages too."""
-    load(session, 1100)
-    assert len(rows(session.execute(query(top=7)))) == 7
-    result = session.execute(query(top=1050))
-    assert (len(rows(result)), len(result.attempts)) == (1050, 2)
-
-
-def test_the_budget_stops_a_query_between_pages(
-    kind: str, endpoint: Endpoint, table: str, open_to: Callable[..., Any]
-) -> None:
-    """A query whose budget ends after a page returns what that page brought."""
-    load(open_to(kind, endpoint, table), 1100)
-    session = open_to(kind, endpoint, table, budget=Budget(1))
-    result = session.execute(query())
-    assert (len(rows(result)), len(result.attempts)) == (1000, 1)
-
-
-def test_nothing_is_sent_without_budget(
-    kind: str, endpoint: Endpoint, table: str, open_to: Callable[..., Any]
-) -> None:
-    """When the budget is spent, an operation is refused before anything is sent."""
-    budget = Budget(1)
-    session = open_to(kind, endpoint, table, budget=budget)
-    session.execute(op(Kind.INSERT))
-    assert budget.spent == 1
-    with pytest.raises(BudgetSpent):
-        session.execute(op(Kind.INSERT, "other"))
-
-
 @pytest.mark.parametrize("key", AWKWARD_KEYS)
 def test_awkward_keys_work(session: Any, key: str) -> None:
     """Quotes, percent signs, blanks, other scripts and emoji are keys like others."""
@@ -293,14 +223,6 @@ def test_what_cannot_be_encoded_is_a_defect(session: Any) -> None:
     assert (attempt.status, attempt.fault) == (0, Fault.CLIENT)
     assert "TypeError" in attempt.message
     assert result.bytes_sent == 0
-
-
-def test_a_table_that_is_not_there(
-    kind: str, endpoint: Endpoint, open_to: Callable[..., Any]
-) -> None:
-    """A missing table is told apart by its code."""
-    result = open_to(kind, endpoint, "nosuchtable").execute(op(Kind.INSERT))
-    assert (result.outcome, result.attempts[0].error_code) == (Outcome.REJECTED, "TableNotFound")
 
 
 def test_a_wrong_key_is_forbidden(
