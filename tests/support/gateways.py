@@ -14,6 +14,27 @@ StartGateway = Callable[..., GatewayProcess]
 Connect = Callable[[GatewayProcess], socket.socket]
 
 
+TARGET = "/account/table(PartitionKey='p',RowKey='r')"
+
+
+def request(method: str = "GET", target: str = TARGET, body: bytes = b"", **headers: str) -> bytes:
+    """A request in bytes."""
+    said = {"Host": "127.0.0.1", **headers, "Content-Length": str(len(body))}
+    lines = [f"{name.replace('_', '-')}: {text}" for name, text in said.items()]
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *lines, "", ""]).encode() + body
+
+
+def all_of(connection: socket.socket) -> tuple[bytes, str]:
+    """What comes until the connection ends, and how it ended."""
+    data = b""
+    try:
+        while block := connection.recv(65536):
+            data += block
+    except ConnectionResetError:
+        return data, "reset"
+    return data, "closed"
+
+
 class Told:
     """A gateway's truth page."""
 

@@ -131,27 +131,6 @@ def test_what_is_over_the_share_is_429_with_a_wait(
     assert Told(small).by("rule", "sent", "scope")["throughput", "429", "partition"] == 1
 
 
-def test_patch_and_long_keys_are_refused(
-    table: TableClient, stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
-) -> None:
-    """A client that takes the stand-in for Storage sends PATCH, and a RowKey has 255 bytes."""
-    with (
-        TableClient(
-            f"{stand_in.url}/{endpoint.account}",
-            table.table_name,
-            credential=named_key(endpoint),
-            retry_total=0,
-        ) as storage,
-        pytest.raises(HttpResponseError) as refused,
-    ):
-        storage.upsert_entity(entity("1"))
-    assert refused.value.status_code == 405
-    with pytest.raises(HttpResponseError) as long:
-        table.upsert_entity(entity("r" * 256), raw_response_hook=answers)
-    assert long.value.status_code == 400
-    assert Told(stand_in).by("rule", "sent")["verb", "405"] == 1
-
-
 def test_a_refused_part_has_the_form_of_cosmos_db(table: TableClient, answers: Answers) -> None:
     """The error of the part that failed has the service's form too, and the part's number."""
     table.create_entity(entity("1"))

@@ -17,31 +17,12 @@ from harness.endpoint.admin.probe import check
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
 from tests.contract.gateway.conftest import WIDE
-from tests.support.gateways import Connect, Told
+from tests.support.gateways import TARGET, Connect, Told, all_of, request
 
 pytestmark = pytest.mark.azurite
 
 NO_RETRIES = {"retry_total": 0}
 ENTITY = {"PartitionKey": "p", "RowKey": "r", "Text": "x" * 2000}
-TARGET = "/account/table(PartitionKey='p',RowKey='r')"
-
-
-def request(method: str = "GET", target: str = TARGET, body: bytes = b"", **headers: str) -> bytes:
-    """A request in bytes."""
-    lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
-
-
-def all_of(connection: socket.socket) -> tuple[bytes, str]:
-    """What comes until the connection ends, and how it ended."""
-    data = b""
-    try:
-        while block := connection.recv(65536):
-            data += block
-    except ConnectionResetError:
-        return data, "reset"
-    return data, "closed"
 
 
 def stored(client: TableClient) -> bool:
@@ -202,18 +183,6 @@ def test_a_malformed_batch_is_the_endpoints_business(
     assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
     assert service.requests[0].endswith(b"\r\n\r\n" + body)
     assert service.requests[0].startswith(b"POST /account/$batch HTTP/1.1\r\n")
-
-
-def test_an_endpoint_that_breaks_off_breaks_off(
-    gateway_to: Callable[..., Any], service: Any, connect: Callable[..., Any]
-) -> None:
-    """Where the endpoint resets a write, the client is reset too, and may not take it for done."""
-    service.script = [service.reset]
-    gateway = gateway_to(upstream=f"http://{service.endpoint.host}")
-    connection = connect(gateway)
-    connection.sendall(request("POST", "/account/table", b'{"PartitionKey":"p","RowKey":"r"}'))
-    assert all_of(connection) == (b"", "reset")
-    assert Told(gateway).by("rule", "sent") == {("upstream", "reset"): 1}
 
 
 def test_a_client_that_goes_away_disturbs_nobody(

@@ -10,22 +10,19 @@ from typing import Any
 import pytest
 
 from harness.gateway.process import GatewayProcess
-from tests.contract.gateway.test_faults import all_of
-from tests.support.gateways import Connect, StartGateway, Told
+from tests.support.gateways import (
+    TARGET,
+    Connect,
+    StartGateway,
+    Told,
+    all_of,
+    request,
+)
 
-TARGET = "/account/table(PartitionKey='p',RowKey='r')"
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 NO_LOOK = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 """Before a table's first query the gateway asks which rows the table has."""
 MIB = 1024 * 1024
-
-
-def request(method: str, target: str = TARGET, body: bytes = b"", **headers: str) -> bytes:
-    """A request in bytes."""
-    lines = [f"{method} {target} HTTP/1.1"]
-    lines += [f"{name.replace('_', '-')}: {text}" for name, text in headers.items()]
-    lines += [] if "Host" in headers else ["Host: h"]
-    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
 class Answers:

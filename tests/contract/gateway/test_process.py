@@ -9,9 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +18,6 @@ from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.model.errors import SetupError
-from tests.support.gateways import Connect, Told
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = limits_path("published")
@@ -146,25 +143,6 @@ def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
         process.send_signal(number)
         _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "")
-
-
-def test_memory_is_bounded_by_what_was_used_lately(
-    gateway_to: Callable[..., Any], connect: Connect
-) -> None:
-    """After some thousand keys the page still names 200, and every request is in a sum."""
-    gateway = gateway_to(upstream="none")
-    connection = connect(gateway)
-    requests = 3000
-    for number in range(requests):
-        target = f"/account/table(PartitionKey='k{number}',RowKey='r')"
-        connection.sendall(
-            f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{{}}".encode()
-        )
-        assert connection.recv(4096).startswith(b"HTTP/1.1 204 ")
-    page = Told(gateway)
-    assert page.page["requests"] == requests
-    assert sum(page.by("partition").values()) == requests
-    assert len(page.by("partition")) == 201
 
 
 @pytest.mark.parametrize("module", ["harness.gateway.process", "harness.cli"])

@@ -13,18 +13,15 @@ from typing import Any, cast
 import pytest
 from azure.core.exceptions import (
     HttpResponseError,
-    ResourceExistsError,
-    ResourceModifiedError,
     ResourceNotFoundError,
 )
 from azure.core.pipeline import PipelineResponse
 from azure.core.rest import HttpResponse
-from azure.data.tables import RequestTooLargeError, TableClient, UpdateMode
+from azure.data.tables import TableClient
 
-from harness.endpoint.endpoint import Endpoint, emulator_endpoint
+from harness.endpoint.endpoint import Endpoint
 from harness.gateway.process import GatewayProcess
 from tests.support.gateways import Told
-from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -89,58 +86,6 @@ def test_reads_are_byte_equal_with_and_without_the_gateway(
     inside, outside = (f'"http://{host}/'.encode() for host in (endpoint.host, host_of(gateway)))
     assert all(outside in body and inside not in body for _, body, _ in before)
     assert [(code, body.replace(outside, inside), more) for code, body, more in before] == after
-
-
-def test_whatever_is_answered_arrives_as_it_was(
-    gateway_to: Callable[..., Any], service: Any, client_of: Callable[..., TableClient]
-) -> None:
-    """The bodies and headers of writes, transactions and errors are those of the endpoint."""
-    ours = service.transaction_answer(*[b'HTTP/1.1 204 No Content\r\nETag: W/"1"\r\n\r\n'] * 2)
-    script = [
-        service.no_content,
-        ours,
-        service.answer(409, "EntityAlreadyExists", x_ms_own="kept"),
-        service.answer(412, "UpdateConditionNotSatisfied"),
-        service.entity_answer(RowKey="r", Text="ü"),
-    ]
-    service.script = [*script, *script]
-    gateway = gateway_to(upstream=f"http://{service.endpoint.host}")
-
-    def write(client: TableClient) -> list[tuple[int, bytes, dict[str, str]]]:
-        seen: list[tuple[int, bytes, dict[str, str]]] = []
-
-        def look(response: PipelineResponse[Any, Any]) -> None:
-            answer = response.http_response
-            own = {
-                name.lower(): value
-                for name, value in answer.headers.items()
-                # What the endpoint leaves out is added by whoever speaks HTTP in between.
-                if name.lower() not in ("date", "server", "content-length")
-            }
-            seen.append((answer.status_code, answer.body(), own))
-
-        hook: dict[str, Any] = {"raw_response_hook": look}
-        client.upsert_entity(entity(1), **hook)
-        client.submit_transaction(upserts(2), **hook)
-        with pytest.raises(ResourceExistsError):
-            client.create_entity(entity(1), **hook)
-        with pytest.raises(ResourceModifiedError):
-            client.update_entity(entity(1), mode=UpdateMode.REPLACE, **hook)
-        client.get_entity("p", "r", **hook)
-        return seen
-
-    with (
-        TableClient(service.endpoint.url, "scripted", credential=_credential(service)) as direct,
-        TableClient(
-            emulator_endpoint(gateway.url).url, "scripted", credential=_credential(service)
-        ) as through,
-    ):
-        assert write(through) == write(direct)
-
-
-def _credential(service: Any) -> Any:
-    endpoint = service.endpoint
-    return named_key(endpoint)
 
 
 def test_its_own_retries_recover_from_a_throttled_second(
@@ -216,23 +161,6 @@ def test_without_retries_it_raises_its_own(
         assert message in str(error)
         assert error.response is not None
         assert cast(HttpResponse, error.response).headers["x-ms-request-id"]
-
-
-def test_a_body_over_4_mib_is_too_large(
-    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient]
-) -> None:
-    """The SDK raises what it raises for the service, and the connection goes on."""
-    gateway = gateway_to()
-    client = client_of(gateway, **NO_RETRIES)
-    text = "x" * 30_000
-    parts = [
-        ("upsert", entity(number, **{f"Text{column}": text for column in range(3)}))
-        for number in range(60)
-    ]
-    with pytest.raises(RequestTooLargeError):
-        client.submit_transaction(parts)
-    client.upsert_entity(entity(1))
-    assert Told(gateway).by("rule", "sent")["size", "413"] == 1
 
 
 def test_a_query_over_servers_comes_in_pages(

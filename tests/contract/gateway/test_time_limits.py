@@ -16,7 +16,7 @@ import pytest
 from harness.gateway.client import ClientTimes
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.server import run, serve
-from tests.contract.gateway.test_faults import all_of, request
+from tests.support.gateways import all_of, request
 
 TIMES = ClientTimes(head_s=0.3, body_s=0.3, idle_s=0.6, reading_s=0.3)
 MIB = 1024 * 1024

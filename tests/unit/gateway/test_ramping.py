@@ -10,22 +10,15 @@ import pytest
 from harness.gateway.limits import GatewayLimits, Rate, RefusalSettings, limits_path, load_limits
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered
-from harness.gateway.requests import Asked, RowWrite
-from harness.model.operation import Kind
+from harness.gateway.requests import Asked
 from harness.model.outcome import Scope
+from tests.support.asked import about_entity
 
 TOP_PER_S = 400.0
 
 
 def upsert(key: str) -> Asked:
-    """An upsert."""
-    return Asked(
-        kind=Kind.UPSERT_MERGE,
-        table="table",
-        partition_key=key,
-        entities=1,
-        rows=(RowWrite(key, "r"),),
-    )
+    return about_entity("PUT", key)
 
 
 def refused_shares(model: Model, ramp_s: float, hold_s: float) -> tuple[float, float]:

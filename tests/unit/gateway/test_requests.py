@@ -125,25 +125,6 @@ def test_no_body_is_too_malformed_to_be_passed_on(body: bytes) -> None:
     assert read_request("POST", "/account/table", {}, body).kind is Kind.INSERT
 
 
-@pytest.mark.parametrize(
-    ("text", "scanned"),
-    [
-        ("", ["a", "b", "c", "d", "o'clock", "z"]),
-        ("PartitionKey ge 'b' and PartitionKey lt 'd'", ["b", "c"]),
-        ("PartitionKey gt 'b' or RowKey eq 'r'", ["a", "b", "c", "d", "o'clock", "z"]),
-        ("not (PartitionKey eq 'b')", ["a", "c", "d", "o'clock", "z"]),
-        ("RowKey eq 'PartitionKey eq'", ["a", "b", "c", "d", "o'clock", "z"]),
-        ("PartitionKey le 'o''clock'", ["a", "b", "c", "d", "o'clock"]),
-    ],
-)
-def test_a_filter_leaves_ranges_of_keys(text: str, scanned: list[str]) -> None:
-    """Comparisons that every row must pass narrow the scan, and no others."""
-    asked = read_request("GET", f"/account/table()?$filter={quote(text)}", {}, b"")
-    assert asked.keys is not None
-    every = ("a", "b", "c", "d", "o'clock", "z")
-    assert [key for key in every if (key, "r") in asked.keys] == scanned
-
-
 @pytest.mark.parametrize("form", ["{}", "1!8!{}"])
 def test_a_continued_query_goes_on_where_its_token_says(form: str) -> None:
     """The emulator's and the service's form of a token move the beginning of the scan."""
