@@ -207,13 +207,20 @@ class GatewayLimits(_Part):
         return self.model_copy(update={"cosmos": self.cosmos.model_copy(update=known)})
 
     @property
+    def rates(self) -> dict[str, float]:
+        """What the limits of Storage allow in entities/s, as fields of an ``EnforcedPart``."""
+        return {
+            "partition_per_s": self.partition.entities_per_s,
+            "account_per_s": self.account.entities_per_s,
+            "server_per_s": self.servers.entities_per_s,
+        }
+
+    @property
     def unlimited(self) -> bool:
         """Whether no limit of Storage can be reached, and no page is cut."""
         if self.cosmos is not None:
             return True
-        rates = (self.partition, self.account, self.servers)
-        least = min(rate.entities_per_s for rate in rates)
-        return least >= UNLIMITED_PER_S and self.servers.count == 1
+        return min(self.rates.values()) >= UNLIMITED_PER_S and self.servers.count == 1
 
 
 _IN_UNITS = "cosmos"

@@ -37,8 +37,8 @@ class Decision:
     Attributes:
         status: HTTP status of a refusal.
         retry_after_ms: Wait before a retry, as stated in a refusal; 0 for none.
-        rule: The rule that refused: partition, server, moving or account; of Cosmos DB throughput,
-            key_length, request_size or verb. Empty for a request that passes.
+        rule: The rule that refused, as `StorageLimits` or `CosmosLimits` names it; empty for a
+            request that passes.
         delay_s: Delay before the request is passed on or refused.
         fault: A fault that is applied although no limit is reached.
     """

@@ -20,8 +20,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from harness import __version__
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
+from harness.measure.record.findings import VerdictPart
 from harness.measure.record.measured import AccountLoadPart, HeatPart, OperationPart, PartitionPart
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
@@ -101,7 +103,7 @@ class RunCourse:
     Attributes:
         window: Begin and end of the measured window, the end as planned until the run has ended.
             None while no window is open.
-        verdict: Labels of ``aztables_verdict_info``; None before the run is judged.
+        verdict: None before the run is judged.
     """
 
     phases: tuple[str, ...]
@@ -109,7 +111,7 @@ class RunCourse:
     started_s: float
     ended_s: float | None = None
     window: tuple[float, float] | None = None
-    verdict: Mapping[str, str] | None = None
+    verdict: VerdictPart | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,19 @@ class LoadState:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunLabels:
+    """Labels of ``aztables_run_info``."""
+
+    profile: str
+    endpoint: str
+    described: str
+    host: str
+    table: str = ""
+    session: str
+    version: str = __version__
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Exposed:
     """The state of a run that a scrape shows.
 
@@ -142,7 +157,6 @@ class Exposed:
         partitions: Names of partitions that are known to come.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         cpu_percent: Each worker's CPU in its last second, in percent of one core.
-        info: Labels of ``aztables_run_info``: profile, endpoint, table, session, version.
     """
 
     run_id: str
@@ -154,7 +168,7 @@ class Exposed:
     users: int
     workers: int
     cpu_percent: Mapping[str, float]
-    info: Mapping[str, str]
+    info: RunLabels
     throughput: Throughput = UNKNOWN_THROUGHPUT
     partitions: tuple[str, ...] = ()
 
@@ -175,7 +189,9 @@ class RunState(Collector):
         if exposed is None:
             return
         run, families = exposed.run_id, Families(exposed.run_id)
-        yield families.info("aztables_run", "The current or last run.", exposed.info)
+        yield families.info(
+            "aztables_run", "The current or last run.", dataclasses.asdict(exposed.info)
+        )
         yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
         yield from _counts(families, exposed.snapshot, exposed.partitions)
@@ -218,8 +234,13 @@ def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
         ("measured_window_end", "When the measured window closes, or is planned to", end_s),
     ):
         yield families.value(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", moment_s)
-    if course.verdict is not None:
-        yield families.info("aztables_verdict", "The result of the run.", course.verdict)
+    if (verdict := course.verdict) is not None:
+        labels = {
+            "verdict": verdict.result,
+            "limited_by": verdict.limited_by,
+            "sentence": verdict.whole,
+        }
+        yield families.info("aztables_verdict", "The result of the run.", labels)
 
 
 def _load(families: Families, load: LoadState) -> Iterator[Metric]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
@@ -98,9 +99,11 @@ def _throttled(record: RunRecord) -> str:
         if record.accounts:
             return "The accounts were throttled."
         return f"The account was throttled{_at(record, account_limit(record))}."
-    if record.verdict.limited_by == "server" and record.enforced is not None:
-        rate = f"{number(record.enforced.server_per_s)} {unit_of(record)}"
-        return f"A server was throttled: its limit is {rate} for all key ranges on it."
+    rule, enforced = LIMITS.get(record.verdict.limited_by), record.enforced
+    if rule is not None and rule.covers and enforced is not None:
+        rate = f"{number(enforced.rates[record.verdict.limited_by])} {unit_of(record)}"
+        whose = f"{rule.whose[:1].upper()}{rule.whose[1:]}"
+        return f"{whose} was throttled: its limit is {rate} for {rule.covers}."
     if record.verdict.limited_by == "throughput":
         used, limit = number(account_rate(record)), account_limit(record)
         of = "" if limit is None else f" of {number(limit * max(1, len(record.accounts)))}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import listed, number
@@ -137,10 +138,11 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
         targets = {one: target_of(single[0]), **targets}
     if (part := record.enforced) is not None and part.limits:
         enforced = {one: part.partition_per_s, whole: part.account_per_s}
-        if record.verdict.limited_by == "server":
-            # In the way of the partitions on it, whatever they serve together.
-            targets = {"each server": None, **targets}
-            enforced["each server"] = part.server_per_s
+        rule = record.verdict.limited_by
+        if rule in LIMITS and LIMITS[rule].covers:
+            # In the way of the partitions that it covers, whatever they serve together.
+            targets = {f"each {rule}": None, **targets}
+            enforced[f"each {rule}"] = part.rates[rule]
         return [
             ShownLimit(value, of, enforced=True)
             for of in targets

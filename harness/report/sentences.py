@@ -10,12 +10,13 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import indicative
-from harness.model.figures import counted, data_size, milliseconds, number, of_core, percent
+from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.services.service import CountedUnit
 from harness.profile.load.registry import recorded_load
@@ -45,11 +46,9 @@ _LIMITED_BY = {
     "machine": "other processes on the machine",
     "endpoint": "the endpoint",
     "users": "the users (too few, or pausing between operations)",
-    "partition": "the partition",
-    "server": "a server, for all key ranges on it",
     "throughput": "the provisioned throughput",
     "operation": "the cost of single operations",
-    "account": "the account",
+    **{name: rule.described for name, rule in LIMITS.items()},
 }
 _STEP_FAILURES: dict[str, str] = {
     Limit.CLIENT: "generator",
@@ -382,10 +381,8 @@ def _gateway_note(record: RunRecord) -> str:
     part = record.enforced
     if part is None:
         return "The gateway throttles by its own limits, which may differ from these targets."
-    held = (
-        f"The gateway allows {number(part.partition_per_s)} entities/s per partition, "
-        f"{number(part.account_per_s)} per account and {number(part.server_per_s)} per server."
-    )
+    rates = [f"{number(rate)} per {rule}" for rule, rate in part.rates.items()]
+    held = f"The gateway allows {listed(rates).replace(' ', ' entities/s ', 1)}."
     published = next((one.target for one in record.partitions if one.target is not None), None)
     if published is None or published == part.partition_per_s or record.account.target is None:
         return held

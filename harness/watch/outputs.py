@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness import __version__
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_counters
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
-from harness.metrics.exposition import Exposed, LoadState, RunCourse
+from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
 from harness.model.errors import SetupError
 from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
@@ -83,13 +82,6 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
             for log in (run.application, run.gateway)
             for name, sample in log.latest().items()
         }
-    verdict = None
-    if record is not None:
-        verdict = {
-            "verdict": record.verdict.result,
-            "limited_by": record.verdict.limited_by,
-            "sentence": record.verdict.whole,
-        }
     return Exposed(
         run_id=plan.run_id,
         snapshot=snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
@@ -98,7 +90,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
             phases=("measuring", "done"),
             phase="measuring" if record is None else "done",
             started_s=run.started_s,
-            verdict=verdict,
+            verdict=None if record is None else record.verdict,
         ),
         load=LoadState(
             in_flight=run.in_flight,
@@ -110,15 +102,13 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
         users=0,
         workers=plan.processes,
         cpu_percent=cpu,
-        info={
-            "profile": plan.name,
-            "endpoint": str(plan.kind),
-            "described": plan.described,
-            "host": plan.host,
-            "table": "",
-            "session": SESSION,
-            "version": __version__,
-        },
+        info=RunLabels(
+            profile=plan.name,
+            endpoint=str(plan.kind),
+            described=plan.described,
+            host=plan.host,
+            session=SESSION,
+        ),
     )
 
 
@@ -146,16 +136,14 @@ class EnforcedLimits:
             if run.enforced is not None:
                 return
             page = {"moves": (), "counts": ()}
-        limits, aliases = self._limits, run.aliases
+        aliases = run.aliases
 
         def name_of(table: str, key: str) -> str:
             name = f"{table}/{key}"
             return name if aliases is None else aliases(name)
 
         run.enforced = EnforcedPart(
-            partition_per_s=limits.partition.entities_per_s,
-            account_per_s=limits.account.entities_per_s,
-            server_per_s=limits.servers.entities_per_s,
+            **self._limits.rates,
             moves=moves_of(page["moves"], run.started_s, name_of),
             refusals=dict(refusals_of(page["counts"])),
         )

@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.measure.counts.ledger import Ledger
-from harness.metrics.exposition import Exposed, LoadState, Read, RunCourse, RunState
+from harness.measure.record.findings import VerdictPart
+from harness.metrics.exposition import Exposed, LoadState, Read, RunCourse, RunLabels, RunState
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 from harness.model.services.service import PUBLISHED, Targets
@@ -79,7 +80,14 @@ def exposed(
         users=20,
         workers=2,
         cpu_percent={"w1": 41.5, "w2": 12.0},
-        info={"profile": "single-partition", "endpoint": "azurite", "host": "127.0.0.1:10002"},
+        info=RunLabels(
+            profile="single-partition",
+            endpoint="azurite",
+            described="Azurite (emulator)",
+            host="127.0.0.1:10002",
+            session="sdk",
+            version="1",
+        ),
     )
     return dataclasses.replace(shown, **changes)
 
@@ -136,11 +144,9 @@ ENDED = dataclasses.replace(
     phase="done",
     ended_s=START + 8.25,
     window=(START, START + 8),
-    verdict={
-        "verdict": "throttled",
-        "limited_by": "partition",
-        "sentence": "Throttled: partition 'p\x000'",
-    },
+    verdict=VerdictPart(
+        result="throttled", limited_by="partition", sentence="Throttled: partition 'p\x000'"
+    ),
 )
 CHARGED = Attempt(status=204, sent_s=START, latency_s=0.004, request_charge=1067)
 REFUSED = Attempt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Annotated, Any
@@ -11,13 +12,40 @@ import pydantic
 from harness.measure.record.findings import RecordPart, rounded
 from harness.model.target import UNLIMITED_PER_S
 
-_REFUSED_BY = {
-    "partition": "by a partition's limit",
-    "server": "by a server's limit",
-    "account": "by the account's limit",
-    "moving": "while a partition moved",
-}
 _Rate = Annotated[float, pydantic.Field(gt=0)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EnforcedRule:
+    """A rule by which a gateway refuses requests, in words.
+
+    Attributes:
+        refused: How requests were refused, as a part of a sentence.
+        whose: Whose limit it is; empty for a rule that only follows from the limits of others.
+        covers: What one limit covers, where no service tells a client about it.
+    """
+
+    refused: str
+    whose: str = ""
+    covers: str = ""
+
+    @property
+    def described(self) -> str:
+        return f"{self.whose}, for {self.covers}" if self.covers else self.whose
+
+
+RULES = {
+    "partition": EnforcedRule(refused="by a partition's limit", whose="the partition"),
+    "account": EnforcedRule(refused="by the account's limit", whose="the account"),
+    "server": EnforcedRule(
+        refused="by a server's limit", whose="a server", covers="all key ranges on it"
+    ),
+    "moving": EnforcedRule(refused="while a partition moved"),
+}
+"""The rules of `harness.gateway.storage` by their name in records. The rate that a rule allows is
+the field of `EnforcedPart` with its name and ``_per_s``."""
+LIMITS = {name: rule for name, rule in RULES.items() if rule.whose}
+"""Those that are limits of their own."""
 
 
 class MovePart(RecordPart):
@@ -39,8 +67,8 @@ class EnforcedPart(RecordPart):
     """What a gateway enforced, in entities/s: pages can draw these lines beside the targets.
 
     Attributes:
-        refusals: Requests refused under load, by the rule: partition, server, account, or moving;
-            empty in records of earlier versions.
+        refusals: Requests refused under load, by one of `RULES`; empty in records of earlier
+            versions.
     """
 
     partition_per_s: _Rate
@@ -51,11 +79,8 @@ class EnforcedPart(RecordPart):
 
     @property
     def refused_by(self) -> str | None:
-        """Whose limit refused most: partition, server or account; None if that is unknown.
-
-        A partition that moves refuses as well, as a consequence of one of these limits.
-        """
-        limits = {rule: self.refusals.get(rule, 0) for rule in ("partition", "server", "account")}
+        """Which of `LIMITS` refused most; None if that is unknown."""
+        limits = {rule: self.refusals.get(rule, 0) for rule in LIMITS}
         most = max(limits, key=limits.__getitem__)
         return most if limits[most] else None
 
@@ -63,7 +88,14 @@ class EnforcedPart(RecordPart):
     def refused_words(self) -> str:
         """The refusals by rule, as a part of a sentence; empty if they are unknown."""
         ordered = sorted(self.refusals.items(), key=lambda item: -item[1])
-        return ", ".join(f"{count:,} {_REFUSED_BY.get(rule, rule)}" for rule, count in ordered)
+        return ", ".join(
+            f"{count:,} {RULES[rule].refused if rule in RULES else rule}" for rule, count in ordered
+        )
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The entities/s that each of `LIMITS` allows."""
+        return {rule: getattr(self, f"{rule}_per_s") for rule in LIMITS}
 
     @property
     def partition_limit(self) -> float | None:
@@ -73,8 +105,7 @@ class EnforcedPart(RecordPart):
     @property
     def limits(self) -> bool:
         """Whether anything is limited."""
-        every = (self.partition_per_s, self.account_per_s, self.server_per_s)
-        return min(every) < UNLIMITED_PER_S
+        return min(self.rates.values()) < UNLIMITED_PER_S
 
 
 def refusals_of(
@@ -87,7 +118,7 @@ def refusals_of(
     """
     refused: Counter[str] = Counter()
     for row in rows:
-        of_limit = row["result"] == "refused" and row["rule"] in _REFUSED_BY
+        of_limit = row["result"] == "refused" and row["rule"] in RULES
         if of_limit and (tables is None or row["table"] in tables):
             refused[row["rule"]] += row["requests"]
     return refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
+from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence, best_over
@@ -197,7 +198,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
     answer = "" if units is None else f". {units.described}"
-    if units is None and by in ("server", "unknown"):
+    if units is None and by not in ("partition", "account"):
         answer = costly_words(evidence)
         if by == "unknown":
             answer = f". No limit is known to be the cause; {likely_words(evidence)}{answer}"
@@ -214,12 +215,10 @@ def _where(evidence: Evidence, by: str) -> str:
     """Where most attempts were throttled."""
     snapshot, most = evidence.snapshot, evidence.most_throttled
     account, enforced, unit = evidence.most_throttled_account, evidence.enforced, evidence.unit
-    if by == "server" and enforced is not None:
-        part = _part(enforced.refusals["server"], sum(enforced.refusals.values()))
-        return (
-            f"{part} by the limit of a server: {number(enforced.server_per_s)} {unit.rate} for all "
-            "key ranges on it"
-        )
+    if enforced is not None and by in LIMITS and (rule := LIMITS[by]).covers:
+        part = _part(enforced.refusals[by], sum(enforced.refusals.values()))
+        rate = f"{number(enforced.rates[by])} {unit.rate}"
+        return f"{part} by the limit of {rule.whose}: {rate} for {rule.covers}"
     if by == "account" or most is None:
         count = throttled_of(snapshot.attempts, Scope.ACCOUNT)
         where, rate = "the account", ""

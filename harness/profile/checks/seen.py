@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart, WritesPart
+from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.record import RunRecord
@@ -33,7 +34,7 @@ _HALF = 0.5
 """Share of the queries for which the number of scanned entities has to be known."""
 _MANY_WRITES = 0.25
 """Share of the operations."""
-_OF_ENTITIES = frozenset(("partition", "account", "server"))
+_OF_ENTITIES = frozenset(LIMITS)
 _OF_REQUESTS = frozenset((*_OF_ENTITIES, "endpoint"))
 """Limits of a load that fewer and larger requests relieve."""
 _LIMITED = (VerdictResult.CLIENT_LIMITED, VerdictResult.ENDPOINT_LIMITED)

@@ -17,12 +17,12 @@ from gevent import GreenletExit
 from locust.env import Environment
 from locust.runners import MasterRunner
 
-from harness import __version__, startup
+from harness import startup
 from harness.endpoint.accounts import Accounts, Credentials, consent_problem
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
-from harness.metrics.exposition import Exposed, LoadState, RunCourse
+from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
@@ -440,11 +440,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
             course,
             ended_s=dt.datetime.fromisoformat(record.ended_at).timestamp(),
             window=run.window and (start, start + record.measured_s),
-            verdict={
-                "verdict": record.verdict.result,
-                "limited_by": record.verdict.limited_by or "",
-                "sentence": record.verdict.whole,
-            },
+            verdict=record.verdict,
         )
     return Exposed(
         run_id=plan.run_id,
@@ -469,13 +465,12 @@ def exposed(conductor: Conductor) -> Exposed | None:
         cpu_percent={
             worker: sample.cpu_percent for worker, sample in run.generator.latest().items()
         },
-        info={
-            "profile": plan.name,
-            "endpoint": str(run.accounts.kind),
-            "described": run.accounts.kind.described,
-            "host": run.accounts.host,
-            "table": plan.table,
-            "session": plan.session,
-            "version": __version__,
-        },
+        info=RunLabels(
+            profile=plan.name,
+            endpoint=str(run.accounts.kind),
+            described=run.accounts.kind.described,
+            host=run.accounts.host,
+            table=plan.table,
+            session=plan.session,
+        ),
     )

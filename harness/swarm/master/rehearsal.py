@@ -102,9 +102,7 @@ class Rehearsal:
         if limits.units is not None:
             return None
         return EnforcedPart(
-            partition_per_s=limits.partition.entities_per_s,
-            account_per_s=limits.account.entities_per_s,
-            server_per_s=limits.servers.entities_per_s,
+            **limits.rates,
             moves=moves_of(self._moves, self._began_s, self._named),
             # Those before the load are of loading.
             refusals=dict(self._refusals - self._before.refusals),

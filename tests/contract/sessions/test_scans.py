@@ -23,7 +23,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.record.record import EndpointPart, RunRecord
 from harness.measure.record.record_builder import assembled
 from harness.measure.verdict.verdict import judge
-from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunState
+from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels, RunState
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Outcome, Result
 from harness.report.terminal.page import Page
@@ -267,7 +267,7 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
         users=1,
         workers=1,
         cpu_percent={},
-        info={},
+        info=RunLabels(profile="", endpoint="", described="", host="", session=""),
     )
     entities, returned, estimated = scanned_as
     samples = {
