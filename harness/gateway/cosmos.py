@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.gateway.contents import Contents
 from harness.gateway.demand import Place
@@ -24,26 +24,48 @@ from harness.gateway.rules.throughput import ThroughputRule
 from harness.model.request_units import HUNDREDTHS
 
 _THROUGHPUT = "throughput"
-_STATUSES = {_THROUGHPUT: 429, "key_length": 400, "request_size": 413, "verb": 405}
 _KEPT = 50_000
 """PartitionKeys whose physical partition is remembered."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CosmosRefusal:
-    """Why a request is refused.
+class CosmosRule(NamedTuple):
+    """How a rule refuses requests; see `harness.gateway.cosmos_answers`.
 
     Attributes:
-        rule: throughput, key_length, request_size or verb.
-        wait_ms: Wait before a retry; 0 if none helps.
+        of_part: Whether the refusal of a transaction is that of a part of it.
     """
+
+    status: int
+    error_code: str
+    message: str
+    of_part: bool = False
+
+
+RULES = {
+    _THROUGHPUT: CosmosRule(
+        429,
+        "TooManyRequests",
+        "Request rate is large. More Request Units may be needed, so no changes were made. Please "
+        "retry this request later.",
+        of_part=True,
+    ),
+    "key_length": CosmosRule(
+        400, "KeyValueTooLarge", "A key of the entity is longer than is allowed.", of_part=True
+    ),
+    "request_size": CosmosRule(413, "RequestEntityTooLarge", "Request size is too large."),
+    "verb": CosmosRule(
+        405,
+        "MethodNotAllowed",
+        "PATCH is not supported: send POST with X-HTTP-Method: MERGE.",
+    ),
+}
+
+
+class CosmosRefusal(NamedTuple):
+    """Why a request is refused: one of `RULES`, and the wait before a retry, 0 if none helps."""
 
     rule: str
     wait_ms: int = 0
-
-    @property
-    def status(self) -> int:
-        return _STATUSES[self.rule]
 
 
 class CosmosLimits:
@@ -128,18 +150,16 @@ class CosmosLimits:
         """Return why a request is refused; if it is not, it takes the least that it can cost."""
         if asked.patches:
             # The SDKs send POST with X-HTTP-Method: MERGE to Cosmos DB.
-            return CosmosRefusal(rule="verb")
+            return CosmosRefusal("verb")
         if keys_too_long(asked, self._limits):
-            return CosmosRefusal(rule="key_length")
+            return CosmosRefusal("key_length")
         if too_large(asked, self._limits):
-            return CosmosRefusal(rule="request_size")
+            return CosmosRefusal("request_size")
         least = asked_of(asked, self._splitting.partitions)
         for number in least:
             if not self._throughput.allows(number, now_s):
                 self._refused[number] = self._refused.get(number, 0) + 1
-                return CosmosRefusal(
-                    rule=_THROUGHPUT, wait_ms=self._throughput.wait_ms(number, now_s)
-                )
+                return CosmosRefusal(_THROUGHPUT, self._throughput.wait_ms(number, now_s))
         for number, charged in least.items():
             self._throughput.take(number, charged, now_s)
         return None

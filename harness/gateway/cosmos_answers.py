@@ -18,23 +18,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.cosmos import CosmosRule
 from harness.gateway.headers import Headers
 from harness.model.request_units import charge_text
 
 _JSON = "application/json;odata=minimalmetadata"
 _SERVER = "Microsoft-HTTPAPI/2.0"
-_REFUSALS = {
-    "throughput": (
-        "TooManyRequests",
-        "Request rate is large. More Request Units may be needed, so no changes were made. Please "
-        "retry this request later.",
-    ),
-    "key_length": ("KeyValueTooLarge", "A key of the entity is longer than is allowed."),
-    "request_size": ("RequestEntityTooLarge", "Request size is too large."),
-    "verb": ("MethodNotAllowed", "PATCH is not supported: send POST with X-HTTP-Method: MERGE."),
-}
-_IN_A_PART = frozenset(("throughput", "key_length"))
-"""Rules whose refusal of a transaction is that of a part of it."""
 _REFUSED_CREDENTIALS = ("AuthenticationFailed", "AuthorizationFailure")
 _XML_ERROR = re.compile(rb"<Code>(\w+)</Code>\s*<Message>([^<\n]*)")
 _PART_ERROR = re.compile(rb'\{"odata\.error":[^\r\n]*\}')
@@ -55,18 +44,16 @@ _PART_HEAD = re.compile(
 )
 
 
-def refusal(
-    rule: str, status: int, wait_ms: int = 0, *, of_transaction: bool = False
-) -> GatewayAnswer:
-    """Return the refusal of a request by a rule of `harness.gateway.cosmos`."""
-    answer = _error(status, *_REFUSALS[rule])
+def refusal(rule: CosmosRule, wait_ms: int = 0, *, of_transaction: bool = False) -> GatewayAnswer:
+    """Return the refusal of a request by a rule."""
+    answer = _error(rule.status, rule.error_code, rule.message)
     wait = {"x-ms-retry-after-ms": str(wait_ms)} if wait_ms else {}
     answer = answer._replace(headers={**answer.headers, **wait})
-    if not of_transaction or rule not in _IN_A_PART:
+    if not of_transaction or not rule.of_part:
         return answer
     batch, changeset = (f"{name}_{uuid.uuid4()}" for name in ("batchresponse", "changesetresponse"))
     head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
-    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    line = f"HTTP/1.1 {rule.status} {HTTPStatus(rule.status).phrase}"
     text = (
         f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changeset}\r\n\r\n"
         f"--{changeset}\r\nContent-Type: application/http\r\n"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from harness.gateway import answers, cosmos_answers
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.cosmos import RULES
 from harness.gateway.model import Decision, Model
 from harness.gateway.requests import Asked, weights_in
 from harness.model.operation import Kind
@@ -62,8 +63,7 @@ class CosmosDialect(Dialect):
     ) -> GatewayAnswer:
         """Return the refusal of a request, or of a part of a transaction."""
         return cosmos_answers.refusal(
-            decision.rule,
-            decision.status,
+            RULES[decision.rule],
             decision.retry_after_ms,
             of_transaction=asked.kind is _TRANSACTION,
         )

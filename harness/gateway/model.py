@@ -14,7 +14,7 @@ import random
 from collections.abc import Mapping, Sequence, Set
 
 from harness.gateway.contents import Contents, TableLook
-from harness.gateway.cosmos import CosmosLimits
+from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.reading import Answered
@@ -227,7 +227,7 @@ class Model:
         if refused is None:
             return None
         return Decision(
-            status=refused.status,
+            status=RULES[refused.rule].status,
             retry_after_ms=refused.wait_ms,
             scope=Scope.PARTITION if refused.wait_ms else Scope.NONE,
             rule=refused.rule,
