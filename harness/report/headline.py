@@ -72,8 +72,7 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.NO_TARGET:
         stored = record.endpoint.service.partitions
         return f"{_calm(record)}. The documents name no target for {stored}."
-    sentence = verdict.sentence.removeprefix("Inconclusive: ")
-    return sentence[:1].upper() + sentence[1:]
+    return verdict.why or verdict.sentence
 
 
 def verdict_lines(record: RunRecord) -> list[str]:

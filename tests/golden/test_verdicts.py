@@ -169,6 +169,7 @@ def test_verdicts() -> None:
     for name, given in VERDICTS.items():
         verdict = judge(given)
         assert verdict.sentence.endswith(".")
+        assert verdict.why.lower() in verdict.sentence.lower()
         assert all(line.endswith(".") for line in verdict.evidence)
         found = f"{verdict.result}, limited by: {verdict.limited_by}"
         lines += [f"# {name}", found, verdict.sentence, ""]

@@ -73,6 +73,8 @@ class AdvicePart(RecordPart):
 class VerdictPart(RecordPart):
     """What the run means: a `VerdictResult`, its sentence, the measurements, and advice.
 
+    ``why`` is the reason with its figures, where the headline of a page does not say it.
+    ``evidence`` has what decided the verdict first.
     ``footnote`` restricts the figures: what answered in place of the service, lower bounds.
     ``failures`` has those that no headline may leave out, in a sentence. Both may be empty, as in
     records of earlier versions.
@@ -86,6 +88,7 @@ class VerdictPart(RecordPart):
     result: str
     limited_by: str
     sentence: str
+    why: Annotated[str, IF_ANY] = ""
     footnote: str = ""
     failures: str = ""
     evidence: tuple[str, ...] = ()

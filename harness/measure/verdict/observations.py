@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
@@ -34,6 +35,23 @@ _MOST_COSTLY = 2
 MANY_FROM = 0.1
 """Share of an operation's regular answers, such as 409, from which they are named."""
 _MOST_SHOWN = 3
+
+
+class Topic(enum.Enum):
+    """What a sentence of the evidence is about, in the order of the sentences."""
+
+    RATE = enum.auto()
+    SHARES = enum.auto()
+    CHARGES = enum.auto()
+    QUERIES = enum.auto()
+    ATTEMPTS = enum.auto()
+    THROTTLING = enum.auto()
+    TIME_OUTS = enum.auto()
+    FAILURES = enum.auto()
+    APPLICATION = enum.auto()
+    LATENCY = enum.auto()
+    WAITING = enum.auto()
+    GENERATOR = enum.auto()
 
 
 def attempts_answered(snapshot: Snapshot, status: int, *codes: str) -> int:
@@ -160,28 +178,22 @@ def all_wait(users: int) -> str:
     return "the only user was waiting" if users == 1 else f"all {users:,} users were waiting"
 
 
-def sentences(evidence: Evidence) -> tuple[str, ...]:
-    """What was measured, a sentence with figures each."""
-    lines = [
-        *_rates(evidence),
-        *_charged(evidence),
-        *_queries(evidence),
-        *_throttled(evidence),
-        *_timed_out(evidence),
-        *_failed(evidence),
-        *_application(evidence),
-        *_latencies(evidence),
-        *_generator(evidence),
-    ]
+def sentences(evidence: Evidence, first: Container[Topic] = ()) -> tuple[str, ...]:
+    """What was measured, a sentence with figures each; those about the topics ``first`` first."""
+    topics = sorted(_SENTENCES, key=lambda topic: topic not in first)
+    lines = [line for topic in topics for line in _SENTENCES[topic](evidence)]
     return tuple(line[0].upper() + line[1:] + "." for line in lines)
 
 
-def _rates(evidence: Evidence) -> Iterator[str]:
-    snapshot = evidence.snapshot
+def _mean_rate(evidence: Evidence) -> Iterator[str]:
     if evidence.length_s > 0:
         yield _rate(evidence)
     else:
         yield "no rate was measured because the measured window did not open"
+
+
+def _shares(evidence: Evidence) -> Iterator[str]:
+    snapshot = evidence.snapshot
     hottest, targets = evidence.busiest, evidence.targets
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
@@ -267,8 +279,8 @@ def _queries(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _throttled(evidence: Evidence) -> Iterator[str]:
-    snapshot, throttling = evidence.snapshot, evidence.throttling
+def _attempts(evidence: Evidence) -> Iterator[str]:
+    snapshot = evidence.snapshot
     attempts = counted(snapshot.counts.attempts, "attempt")
     if not snapshot.throttled:
         yield f"none of {attempts} was throttled" if snapshot.attempts else "nothing was sent"
@@ -277,6 +289,10 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
             f"{snapshot.throttled:,} of {attempts} {agreed(snapshot.throttled, 'was', 'were')} "
             f"throttled ({percent(snapshot.throttled_ratio)}){_scopes(evidence)}"
         )
+
+
+def _throttled(evidence: Evidence) -> Iterator[str]:
+    snapshot, throttling = evidence.snapshot, evidence.throttling
     for part in snapshot.accounts:
         if throttled := part.throttled(Scope.ACCOUNT):
             requests = counted(sum(part.attempts.values()), "attempt")
@@ -354,13 +370,18 @@ def _failed(evidence: Evidence) -> Iterator[str]:
 
 def _latencies(evidence: Evidence) -> Iterator[str]:
     service, response = evidence.snapshot.service_ms, evidence.snapshot.response_ms
-    latency_s = evidence.latency_s
-    if service is None or latency_s is None or evidence.length_s <= 0:
+    if service is None or evidence.length_s <= 0:
         return
     words = f"service latency was {_ms(service.p50)} at the median, {_ms(service.p99)} at p99"
     if response is not None:
         words += f"; response latency {_ms(response.p99)} at p99"
     yield words
+
+
+def _waiting(evidence: Evidence) -> Iterator[str]:
+    service, latency_s = evidence.snapshot.service_ms, evidence.latency_s
+    if service is None or latency_s is None or evidence.length_s <= 0:
+        return
     if evidence.latency_doubt is not None:
         yield f"latencies are only upper bounds: {evidence.latency_doubt}"
     if evidence.light_latency_s is not None and evidence.growth is not None:
@@ -451,3 +472,19 @@ def _capacity(capacity: CapacityPart, unit: CountedUnit) -> Iterator[str]:
         yield f"CPU of {machine.name}: {machine.described}"
     if len(capacity.machines) > _MOST_SHOWN:
         yield f"there were {counted(len(capacity.machines), 'machine')}"
+
+
+_SENTENCES: dict[Topic, Callable[[Evidence], Iterator[str]]] = {
+    Topic.RATE: _mean_rate,
+    Topic.SHARES: _shares,
+    Topic.CHARGES: _charged,
+    Topic.QUERIES: _queries,
+    Topic.ATTEMPTS: _attempts,
+    Topic.THROTTLING: _throttled,
+    Topic.TIME_OUTS: _timed_out,
+    Topic.FAILURES: _failed,
+    Topic.APPLICATION: _application,
+    Topic.LATENCY: _latencies,
+    Topic.WAITING: _waiting,
+    Topic.GENERATOR: _generator,
+}

@@ -11,6 +11,7 @@ from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence, best_over
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
+    Topic,
     all_wait,
     costly_words,
     gap_words,
@@ -55,6 +56,13 @@ _SEARCH_LIMITS = {
 }
 
 
+_DECISIVE = {
+    VerdictResult.CLIENT_LIMITED: (Topic.RATE, Topic.GENERATOR),
+    VerdictResult.ENDPOINT_LIMITED: (Topic.RATE, Topic.LATENCY, Topic.WAITING),
+    VerdictResult.THROTTLED: (Topic.RATE, Topic.LATENCY),
+}
+_TELLING = (Topic.RATE, Topic.ATTEMPTS, Topic.LATENCY)
+"""Topics of the evidence that decide a verdict, or say more than its sentence."""
 _LIMITS_IN_UNITS = {
     ThrottlingCause.HOT_PARTITION: "partition",
     ThrottlingCause.THROUGHPUT: "throughput",
@@ -75,16 +83,17 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     """The verdict on a run; if it was a search, its result decides."""
     verdict = _finding(evidence) if search is None else _searched(search, evidence)
     failures = evidence.failures
-    sentence, failed = verdict.sentence, f"{failures.brief}." if failures.said else ""
-    if failed and failures.described not in sentence:
-        sentence = f"{sentence} {failures.described[:1].upper()}{failures.described[1:]}."
+    also, failed = "", f"{failures.brief}." if failures.said else ""
+    if failed and failures.described not in verdict.sentence:
+        also = f" {failures.described[:1].upper()}{failures.described[1:]}."
     if failed and verdict.result == VerdictResult.FAILING:
         failed = f"{failures.cause}: {failed}"
     told = {
-        "sentence": sentence,
+        "sentence": f"{verdict.sentence}{also}",
+        "why": verdict.why and f"{verdict.why}{also}",
         "footnote": _footnote(evidence, verdict),
         "failures": failed,
-        "evidence": sentences(evidence),
+        "evidence": sentences(evidence, _DECISIVE.get(VerdictResult(verdict.result), _TELLING)),
     }
     return verdict.model_copy(update=told)
 
@@ -112,7 +121,7 @@ def _finding(evidence: Evidence) -> VerdictPart:
     throttled = evidence.snapshot.throttled_ratio >= THROTTLED_FROM
     if (lack := evidence.shortcoming) is not None:
         also = f"; {throttled_words(evidence.snapshot)}" if throttled else ""
-        return _verdict(VerdictResult.INCONCLUSIVE, "unknown", f"Inconclusive: {lack}{also}.")
+        return _reasoned(VerdictResult.INCONCLUSIVE, "unknown", f"{lack}{also}.")
     if _fails_most(evidence, throttled=throttled):
         return _failing(evidence)
     if throttled:
@@ -162,17 +171,27 @@ def _finding_of_application(evidence: Evidence) -> VerdictPart:
     limit = evidence.client_limit
     if limit is None:
         return against
-    return _verdict(
+    return _reasoned(
         VerdictResult.CLIENT_LIMITED,
         limit.by,
-        f"Client-limited: {limit.why}. {number(evidence.rate(evidence.snapshot.entities_per_s))} "
-        f"{evidence.unit.rate} in the {best_over(evidence.length_s)} is not the limit of the "
-        "endpoint.",
+        f"{limit.why}.",
+        f" {number(evidence.rate(evidence.snapshot.entities_per_s))} {evidence.unit.rate} in the "
+        f"{best_over(evidence.length_s)} is not the limit of the endpoint.",
     )
 
 
 def _verdict(result: VerdictResult, limited_by: str, sentence: str) -> VerdictPart:
     return VerdictPart(result=result, limited_by=limited_by, sentence=sentence)
+
+
+def _reasoned(result: VerdictResult, limited_by: str, why: str, more: str = "") -> VerdictPart:
+    """A verdict whose sentence is its name, the reason, and ``more``."""
+    return VerdictPart(
+        result=result,
+        limited_by=limited_by,
+        sentence=f"{result.replace('_', '-').capitalize()}: {why}{more}",
+        why=f"{why[:1].upper()}{why[1:]}",
+    )
 
 
 def _failing(evidence: Evidence) -> VerdictPart:
@@ -248,11 +267,12 @@ def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPar
     whose = "of so many users" if limited_by == "users" else "of the generator"
     if limited_by == "machine":
         whose = "of what other processes left to the generator"
-    return _verdict(
+    return _reasoned(
         VerdictResult.CLIENT_LIMITED,
         limited_by,
-        f"Client-limited: {why}. {number(evidence.achieved_per_s)} {evidence.unit.rate} is the "
-        f"limit {whose}, not of the endpoint.",
+        f"{why}.",
+        f" {number(evidence.achieved_per_s)} {evidence.unit.rate} is the limit {whose}, not of the "
+        "endpoint.",
     )
 
 
@@ -267,10 +287,10 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
             f"Latency is {number(evidence.growth)} times that under light load: the endpoint is at "
             "its capacity."
         )
-    return _verdict(
+    return _reasoned(
         VerdictResult.ENDPOINT_LIMITED,
         "endpoint",
-        f"Endpoint-limited: {number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
+        f"{number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
         f"served; {throttled_words(evidence.snapshot)} and the generator was not busy, but "
         f"{all_wait(evidence.users)} for answers{latency}. {why}",
     )

@@ -48,12 +48,6 @@ _LIMIT_UNSAID = ("within_target", "over_target", "no_target")
 _OWN_FINDING = ("client_limited", "endpoint_limited")
 """Results whose sentence says with figures why the limit was there."""
 _NO_MORE_ASKED = "No more was requested: the run does not show how much more would be served."
-_DECISIVE = {
-    "client_limited": ("cpu", "machine", "mean rate", "sent at most"),
-    "endpoint_limited": ("latency", "its mean", "waited", "mean rate"),
-}
-_TELLING = ("mean rate", "none of", "service latency was")
-"""Words of the reasons that decide a verdict, or say more than its sentence."""
 _HOLDS = {True: ("✓ holds", "good"), False: ("✗ fails", "bad"), None: ("? not known", "warn")}
 
 
@@ -179,11 +173,7 @@ def _origin(record: RunRecord) -> str:
 def _finding(record: RunRecord) -> str | None:
     """The most telling figures below the headline."""
     if _finding_is_verdict(record):
-        _, _, finding = record.verdict.sentence.partition(": ")
-        if record.verdict.result == "client_limited":
-            # The headline says the rest.
-            finding = finding.partition(". ")[0].removesuffix(".") + "."
-        return finding[:1].upper() + finding[1:]
+        return record.verdict.why or record.verdict.sentence
     if record.verdict.result == VerdictResult.WITHIN_TARGET and record.verdict.limited_by == "load":
         return stall_sentence(record) or _NO_MORE_ASKED
     return stall_sentence(record)
@@ -201,11 +191,8 @@ def _finding_is_verdict(record: RunRecord) -> bool:
 
 def _reasons(record: RunRecord) -> list[str]:
     """The verdict with its figures, then the evidence, what decided the verdict first."""
-    words = _DECISIVE.get(record.verdict.result, _TELLING)
-    evidence = sorted(
-        record.verdict.evidence, key=lambda text: not any(one in text.lower() for one in words)
-    )
-    return evidence if _finding_is_verdict(record) else [record.verdict.sentence, *evidence]
+    evidence = record.verdict.evidence
+    return [*(() if _finding_is_verdict(record) else (record.verdict.sentence,)), *evidence]
 
 
 def _conditions(record: RunRecord) -> str:

@@ -106,16 +106,19 @@ def test_the_verdict_in_a_short_sentence(record: RunRecord, said: str) -> None:
 
 
 def test_an_inconclusive_run_names_its_failures_once() -> None:
-    """Its sentence is its headline, and has them."""
-    failed = "1 of 8 attempts failed (12%): 500 InternalError."
+    """Its reason is its headline, and has them."""
+    why = (
+        "6 measured operations are fewer than 100. 1 of 8 attempts failed (12%): 500 InternalError."
+    )
     record = judged("inconclusive", "unknown")
     changes = {
-        "sentence": f"Inconclusive: 6 measured operations are fewer than 100. {failed}",
+        "sentence": f"Inconclusive: {why}",
+        "why": why,
         "failures": "12% of the attempts failed (500 InternalError).",
     }
     verdict = record.verdict.model_copy(update=changes)
     said = headline(record.model_copy(update={"verdict": verdict}))
-    assert said == f"6 measured operations are fewer than 100. {failed}"
+    assert said == why
 
 
 def test_an_enforced_limit_is_the_one_in_force() -> None:

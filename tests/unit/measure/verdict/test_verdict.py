@@ -67,6 +67,22 @@ FULL = {"wanted_per_s": 2000.0, "users": 20}
 
 
 @pytest.mark.parametrize(
+    ("given", "second"),
+    [
+        (evidence(SLOW, generator=BUSY), "The CPU use of the generator "),
+        (evidence(waiting(18), **FULL), "Service latency was "),
+        (evidence(refused(10, 10_000)), "Service latency was "),
+        (evidence(SLOW), "None of "),
+    ],
+)
+def test_the_evidence_begins_with_what_decided(given: Evidence, second: str) -> None:
+    """The rate comes first, then what the verdict rests on."""
+    first = judge(given).evidence[:2]
+    assert first[0].startswith("The mean rate was ")
+    assert first[1].startswith(second)
+
+
+@pytest.mark.parametrize(
     ("given", "result", "limited_by"),
     [
         # Throttled from one attempt in a thousand on.
