@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -134,16 +135,15 @@ class LoadState:
     billable_by_account: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RunLabels:
+class RunLabels(NamedTuple):
     """Labels of ``aztables_run_info``."""
 
     profile: str
     endpoint: str
     described: str
     host: str
-    table: str = ""
     session: str
+    table: str = ""
     version: str = __version__
 
 
@@ -188,10 +188,9 @@ class RunState(Collector):
         exposed = self._read()
         if exposed is None:
             return
-        run, families = exposed.run_id, Families(exposed.run_id)
-        yield families.info(
-            "aztables_run", "The current or last run.", dataclasses.asdict(exposed.info)
-        )
+        families = Families(exposed.run_id)
+        labels = exposed.info._asdict()
+        yield families.info("aztables_run", "The current or last run.", labels)
         yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
         yield from _counts(families, exposed.snapshot, exposed.partitions)
@@ -199,8 +198,8 @@ class RunState(Collector):
             yield from _accounts(families, exposed.snapshot, exposed.load)
         if exposed.snapshot.request_units is not None:
             yield from _request_units(families, exposed.snapshot, exposed.throughput)
-        yield _durations(run, exposed.snapshot)
-        yield _percentiles(run, exposed.snapshot)
+        yield _durations(exposed.run_id, exposed.snapshot)
+        yield _percentiles(exposed.run_id, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
         targets = {} if exposed.targets is None else dataclasses.asdict(exposed.targets)
         yield families.gauge(
@@ -235,11 +234,8 @@ def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
     ):
         yield families.value(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", moment_s)
     if (verdict := course.verdict) is not None:
-        labels = {
-            "verdict": verdict.result,
-            "limited_by": verdict.limited_by,
-            "sentence": verdict.whole,
-        }
+        labels = {"verdict": verdict.result, "limited_by": verdict.limited_by}
+        labels["sentence"] = verdict.whole
         yield families.info("aztables_verdict", "The result of the run.", labels)
 
 
@@ -449,8 +445,7 @@ def _percentiles(run: str, snapshot: Snapshot) -> Metric:
     return family
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RangeRate:
+class RangeRate(NamedTuple):
     """The rates of a range of keys, which is named by its first key."""
 
     first: str
