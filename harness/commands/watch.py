@@ -21,10 +21,10 @@ from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.services import EMBEDDED
 from harness.model.services.service import Service
-from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.options import aliases_from
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
+from harness.profile.settings.parts import EndpointSettings
 from harness.report.export.run_folder import check_folder
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
@@ -165,7 +165,8 @@ class Watch:
         group.add_argument(
             "--profile",
             metavar="NAME|FILE",
-            help="take the pass conditions of this profile, and what it says to be provisioned",
+            help="take the pass conditions of this profile, and its [endpoint]: what is "
+            "provisioned, or raised targets",
         )
         group = parser.add_argument_group("output")
         group.add_argument(
@@ -263,19 +264,20 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         args, behind=held.service if throttles else None
     )
     check_folder(args.out)
+    known = resolve(args.profile).profile.endpoint if args.profile else EndpointSettings()
     now = dt.datetime.now(dt.UTC)
     plan = WatchPlan(
         run_id=f"{args.name}-{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}",
         name=args.name,
         command=Path(args.command[0]).name if args.command else "",
-        kind=kind,
+        kind=known.of(kind),
         described=described,
         host=host,
         processes=args.processes,
         warm_up_s=args.warm_up,
         budget=args.billable_transactions,
         conditions=_conditions(args),
-        throughput=_provisioned(args) if held.units is None else held.units.throughput,
+        throughput=known.throughput if held.units is None else held.units.throughput,
         settings={
             "limits": args.limits,
             "processes": args.processes,
@@ -334,13 +336,6 @@ def _endpoint(
     if remote:
         described = f"{kind.described} behind a gateway that enforces limits"
     return behind, described, host, account, remote
-
-
-def _provisioned(args: argparse.Namespace) -> Throughput:
-    """What the profile says to be provisioned at Cosmos DB."""
-    if not args.profile:
-        return UNKNOWN_THROUGHPUT
-    return resolve(args.profile).profile.endpoint.throughput
 
 
 def _conditions(args: argparse.Namespace) -> tuple[Condition, ...]:

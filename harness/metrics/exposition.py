@@ -188,8 +188,8 @@ class RunState(Collector):
         exposed = self._read()
         if exposed is None:
             return
-        families = Families(exposed.run_id)
-        labels = exposed.info._asdict()
+        families, held = Families(exposed.run_id), exposed.targets
+        labels = {**exposed.info._asdict(), "targets": held.origin if held else "none"}
         yield families.info("aztables_run", "The current or last run.", labels)
         yield from _course(families, exposed.course)
         yield from _load(families, exposed.load)
@@ -201,10 +201,10 @@ class RunState(Collector):
         yield _durations(exposed.run_id, exposed.snapshot)
         yield _percentiles(exposed.run_id, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
-        targets = {} if exposed.targets is None else dataclasses.asdict(exposed.targets)
+        targets = {} if held is None else dataclasses.asdict(held)
         yield families.gauge(
             "aztables_target_entities_per_second",
-            "Published target of one partition and of the account, for entities of 1 KiB.",
+            "Targets for entities of 1 KiB; aztables_run_info tells published from raised ones.",
             (((scope,), target) for scope, target in targets.items()),
             ("scope",),
         )

@@ -8,6 +8,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import agreed, counted, number, of_core, percent, request_units
+from harness.model.services.service import Scope
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -18,6 +19,7 @@ from harness.report.limits import (
     limit_word,
     partition_limit,
     target_of,
+    target_word,
     unit_of,
 )
 from harness.report.names import partition_name, shortened
@@ -97,7 +99,7 @@ def _throttled(record: RunRecord) -> str:
     if record.verdict.limited_by == "account":
         if record.accounts:
             return "The accounts were throttled."
-        return f"The account was throttled{_at(record, account_limit(record))}."
+        return f"The account was throttled{_at(record, account_limit(record), 'account')}."
     rule, enforced = LIMITS.get(record.verdict.limited_by), record.enforced
     if rule is not None and rule.covers and enforced is not None:
         rate = f"{number(enforced.rates[record.verdict.limited_by])} {unit_of(record)}"
@@ -152,10 +154,10 @@ def _used(record: RunRecord) -> str:
     return f" {percent(units.ratio)} of the provisioned RU/s were used."
 
 
-def _at(record: RunRecord, limit: float | None) -> str:
+def _at(record: RunRecord, limit: float | None, of: Scope = "partition") -> str:
     if limit is None:
         return ""
-    return f": its {limit_word(record)} is {number(limit)} {unit_of(record)}"
+    return f": its {limit_word(record, of)} is {number(limit)} {unit_of(record)}"
 
 
 def _calm(record: RunRecord) -> str:
@@ -187,8 +189,10 @@ def _over(record: RunRecord) -> str:
     hot = busiest(record)
     target = None if hot is None else target_of(hot)
     if hot is not None and target is not None and judged_rate(record, hot) > target:
-        return f"Partition {_named(hot)} is over its target of {number(target)} {unit_of(record)}."
-    return f"{'An' if record.accounts else 'The'} account went over its target."
+        over = f"{target_word(record)} of {number(target)} {unit_of(record)}"
+        return f"Partition {_named(hot)} is over its {over}."
+    whose = "An" if record.accounts else "The"
+    return f"{whose} account went over its {target_word(record, 'account')}."
 
 
 def _named(part: PartitionPart) -> str:

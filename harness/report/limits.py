@@ -1,4 +1,4 @@
-"""The limits that rates are held against: published targets, and what a gateway enforced.
+"""The limits that rates are held against: targets, and what a gateway enforced.
 
 Rates and limits are in entities/s; where request units are charged, in RU/s.
 """
@@ -12,21 +12,22 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import listed, number
-from harness.model.services.service import ENTITIES, CountedUnit
+from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
 from harness.model.target import UNLIMITED_PER_S
 
 _LEAST = "≥"
+_IN_FORCE = "limit in force"
 
 
 class ShownLimit(NamedTuple):
-    """A limit of a partition or of the account: published, or enforced by a gateway or Cosmos DB.
+    """A limit of a partition or of the account: a target, or enforced by a gateway or Cosmos DB.
 
     The limit of several accounts is that of all together.
     """
 
     value: float
     of: str
-    enforced: bool = False
+    word: str = "target"
 
 
 def unit_of(record: RunRecord) -> str:
@@ -45,10 +46,21 @@ def has_enforced(record: RunRecord) -> bool:
     return record.enforced is not None and record.enforced.limits
 
 
-def limit_word(record: RunRecord) -> str:
-    """What `partition_limit` and `account_limit` are: a published target, or enforced."""
+def limit_word(record: RunRecord, of: Scope = "partition") -> str:
+    """What `partition_limit` or `account_limit` is: a published or raised target, or enforced."""
     held = has_enforced(record) or record.request_units is not None
-    return "limit" if held else "target"
+    return "limit" if held else target_word(record, of)
+
+
+def target_word(record: RunRecord, of: Scope = "partition") -> str:
+    """What a target of the run is called, whatever a gateway enforced."""
+    targets = record.endpoint.service.targets
+    return "target" if targets is None else targets.word(of)
+
+
+def raised_mark(record: RunRecord, of: Scope = "partition") -> str:
+    """Behind a limit in a table: whether it is a raised target."""
+    return " (raised)" if limit_word(record, of) == RAISED else ""
 
 
 def partition_limit(record: RunRecord) -> float | None:
@@ -127,7 +139,7 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
     """The limit in force of the account, and before it that of a partition.
 
     The latter only if there is a single partition, or with ``partition``. Where a gateway enforces
-    limits, these are in force; elsewhere the published targets.
+    limits, these are in force; elsewhere the targets.
     """
     single = [part for part in record.partitions if not part.partition.whole_table]
     alone = len(single) == 1 and record.partitions_folded is None
@@ -144,22 +156,25 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
             targets = {f"each {rule}": None, **targets}
             enforced[f"each {rule}"] = part.rates[rule]
         return [
-            ShownLimit(value, of, enforced=True)
+            ShownLimit(value, of, _IN_FORCE)
             for of in targets
             if (value := enforced[of]) < UNLIMITED_PER_S
         ]
-    held = limit_word(record) == "limit"
-    return [ShownLimit(value, of, held) for of, value in targets.items() if value is not None]
+    words = {of: target_word(record, "account" if of == whole else "partition") for of in targets}
+    if limit_word(record) == "limit":
+        words = dict.fromkeys(targets, _IN_FORCE)
+    return [ShownLimit(value, of, words[of]) for of, value in targets.items() if value is not None]
 
 
 def above_words(limits: Sequence[ShownLimit]) -> str:
     """A sentence about limits that are not drawn; empty without such limits."""
     groups = []
-    for word, more, enforced in (
-        ("target", "targets", False),
-        ("limit in force", "limits in force", True),
+    for word, more in (
+        ("target", "targets"),
+        (RAISED, "raised targets"),
+        (_IN_FORCE, "limits in force"),
     ):
-        named = [f"{number(one.value)} ({one.of})" for one in limits if one.enforced == enforced]
+        named = [f"{number(one.value)} ({one.of})" for one in limits if one.word == word]
         if named:
             groups.append(f"{more if len(named) > 1 else word} {listed(named)}")
     verb = "is" if len(limits) == 1 else "are"

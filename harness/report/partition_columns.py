@@ -23,7 +23,7 @@ from harness.report.columns import (
     latency_figure,
     measures,
 )
-from harness.report.limits import of_limit, partition_limit
+from harness.report.limits import of_limit, partition_limit, raised_mark
 
 _count = "{:,}".format
 _REFUSED = "throttled attempts"
@@ -66,9 +66,9 @@ def _has_retries(record: RunRecord) -> bool:
     )
 
 
-def _of(target: float | None) -> str:
-    """The heading of the shares of a target."""
-    return "target" if target is None else f"of {number(target)}"
+def _of(target: float | None, mark: str = "") -> str:
+    """The heading of the shares of a target; ``mark`` is behind it."""
+    return "target" if target is None else f"of {number(target)}{mark}"
 
 
 def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> str:
@@ -255,7 +255,7 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
         "of target",
         lambda part: part.ratio,
         percent,
-        heading=lambda record: _of(partition_limit(record)),
+        heading=lambda record: _of(partition_limit(record), raised_mark(record)),
         figure=of_limit,
         when=counts_entities,
         absent="none",
@@ -292,7 +292,9 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
         "of target",
         lambda part: part.ratio,
         percent,
-        heading=lambda record: _of(next((part.target for part in record.accounts), None)),
+        heading=lambda record: _of(
+            next((part.target for part in record.accounts), None), raised_mark(record, "account")
+        ),
         when=counts_entities,
         absent="none",
         share=True,

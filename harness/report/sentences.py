@@ -18,12 +18,12 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.services.service import CountedUnit
+from harness.model.services.service import RAISED, CountedUnit
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
 from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit, least
+from harness.report.limits import account_limit, least, raised_mark, target_word
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
@@ -247,8 +247,10 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     if not record.endpoint.service.documented:
         target = f"no target ({record.endpoint.service.partitions})"
     if part.target is not None:
-        limit = part.target if record.accounts else (account_limit(record) or part.target)
-        ratio, target = rates.mean / limit, f"of {number(limit)}{together}"
+        limit, mark = part.target, raised_mark(record, "account")
+        if not record.accounts:
+            limit = account_limit(record) or limit
+        ratio, target = rates.mean / limit, f"of {number(limit)}{mark}{together}"
         most = accounts * ACCOUNT_TRANSACTIONS_PER_S
         share = part.transactions_per_s / most
         requests = f"of {most:,} (target in newer documents)"
@@ -386,8 +388,10 @@ def _gateway_note(record: RunRecord) -> str:
     published = next((one.target for one in record.partitions if one.target is not None), None)
     if published is None or published == part.partition_per_s or record.account.target is None:
         return held
+    raised = RAISED in (target_word(record), target_word(record, "account"))
+    word = f"{RAISED}s" if raised else "published targets"
     return (
-        f"{held} The published targets are {number(published)} per partition and "
+        f"{held} The {word} are {number(published)} per partition and "
         f"{number(record.account.target)} per account."
     )
 

@@ -214,7 +214,7 @@ def new_plan(
         session=kind_of_session,
         fingerprint=accounts.fingerprint,
         embedded=embedded,
-        kind=accounts.kind,
+        kind=named.profile.endpoint.of(accounts.kind),
         traced=traced,
         own_class=own_class,
         loads=loads,

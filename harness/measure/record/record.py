@@ -48,7 +48,7 @@ from harness.model.errors import cut
 from harness.model.files import mistake
 from harness.model.outcome import Scope
 from harness.model.services import service_named
-from harness.model.services.service import Service
+from harness.model.services.service import PUBLISHED, Service, Targets
 
 SCHEMA_VERSION = 1
 
@@ -124,6 +124,20 @@ _Moment = Annotated[str, pydantic.AfterValidator(_moment)]
 """ISO 8601."""
 
 
+class TargetsPart(RecordPart):
+    """Targets that are not the published ones, in entities/s."""
+
+    partition: Annotated[float, pydantic.Field(gt=0)]
+    account: Annotated[float, pydantic.Field(gt=0)]
+
+    @classmethod
+    def raised(cls, targets: Targets | None) -> Self | None:
+        """``targets`` if they are not the published ones."""
+        if targets is None or targets == PUBLISHED:
+            return None
+        return cls(partition=targets.partition, account=targets.account)
+
+
 class EndpointPart(RecordPart):
     """Who answered.
 
@@ -131,6 +145,7 @@ class EndpointPart(RecordPart):
         kind: The name of a `Service`, or of one that only a later version of the harness knows.
         signed_with: Describes the credential; empty for the emulator's own key, and in records of
             earlier versions.
+        targets: Those of an account whose limits were raised; None for the published ones.
     """
 
     kind: str
@@ -138,11 +153,17 @@ class EndpointPart(RecordPart):
     host: str
     table: str
     signed_with: str = ""
+    targets: TargetsPart | None = pydantic.Field(
+        default=None, exclude_if=lambda targets: targets is None
+    )
 
     @property
     def service(self) -> Service:
         """What answered; without targets if a later version of the harness knows it."""
-        return service_named(self.kind)
+        known, raised = service_named(self.kind), self.targets
+        if raised is None:
+            return known
+        return known.held_to(Targets(partition=raised.partition, account=raised.account))
 
 
 class LoadingPart(RecordPart):

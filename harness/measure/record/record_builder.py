@@ -23,7 +23,13 @@ from harness.measure.record.measured import (
     SeriesPart,
     share,
 )
-from harness.measure.record.record import SCHEMA_VERSION, EntityPart, LoadingPart, RunRecord
+from harness.measure.record.record import (
+    SCHEMA_VERSION,
+    EntityPart,
+    LoadingPart,
+    RunRecord,
+    TargetsPart,
+)
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import exit_code
@@ -111,6 +117,8 @@ def assembled(
     measured = measured_fields(
         snapshot, generator, evidence.targets, hosts, throughput=evidence.throughput
     )
+    held = {"targets": TargetsPart.raised(evidence.targets)}
+    known["endpoint"] = known["endpoint"].model_copy(update=held)
     return RunRecord(**fields | measured | known)
 
 

@@ -198,7 +198,9 @@ def _shares(evidence: Evidence) -> Iterator[str]:
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
         # A gateway may throttle at a fraction of it.
-        of = "the published target" if evidence.kind.models_targets else "its target"
+        word = targets.word("partition")
+        published = evidence.kind.models_targets and word == "target"
+        of = "the published target" if published else f"its {word}"
         yield (
             f"{named(hottest)} was the busiest: {least_words(evidence, hottest)}{number(rate)} "
             f"{evidence.unit.rate}, "
@@ -230,7 +232,9 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
     words = []
     for part, rank in ((rated[0], f"busiest of {len(accounts)}"), (rated[-1], "least busy")):
         rate = evidence.rate(part.entities_per_s)
-        of = "" if targets is None else f", {percent(rate / targets.account)} of its target"
+        of = ""
+        if targets is not None:
+            of = f", {percent(rate / targets.account)} of its {targets.word('account')}"
         words.append(f"account {part.name} was the {rank}: {number(rate)} {evidence.unit.rate}{of}")
     yield "; ".join(words)
 

@@ -251,7 +251,10 @@ def _where(evidence: Evidence, by: str) -> str:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
         share = percent(most.entities_per_s.mean / limit)
-        rate += f", {share} of its {'target' if enforced is None else 'limit'} of {number(limit)}"
+        word = "limit"
+        if enforced is None and evidence.targets is not None:
+            word = evidence.targets.word("partition")
+        rate += f", {share} of its {word} of {number(limit)}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
     return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
 
@@ -340,11 +343,14 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     which = "the account"
     if busiest is not None:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
+    whole = number(targets.account)
+    if targets.word("account") != targets.word("partition"):
+        whole = f"the {targets.named('account')}"
     figures = (
         f"{name} served {least}{number(partition)} {evidence.unit.rate} "
-        f"({percent(partition / targets.partition)} of the target of {number(targets.partition)}), "
+        f"({percent(partition / targets.partition)} of the {targets.named('partition')}), "
         f"{which} {least_words(evidence)}{number(account)} "
-        f"({percent(account / targets.account)} of {number(targets.account)}); "
+        f"({percent(account / targets.account)} of {whole}); "
         f"{throttled_words(snapshot)}"
     )
     result, lead, danger = VerdictResult.WITHIN_TARGET, "Within target", ""
@@ -394,6 +400,8 @@ def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
     if indicative(evidence.entity_bytes) and evidence.targets is not None:
         size = f"{evidence.entity_bytes:,} B"
         notes.append(f"Indicative: targets hold for 1 KiB entities, these have {size}.")
+    if evidence.targets is not None:
+        notes.append(evidence.targets.note)
     doubt = evidence.latency_doubt
     if doubt is not None and verdict.result != VerdictResult.CLIENT_LIMITED:
         notes.append(f"Latencies are only upper bounds: {doubt}.")

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from typing import Literal
 
-from harness.model.figures import counted
+from harness.model.figures import counted, number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class CountedUnit:
 ENTITIES = CountedUnit("entity", "entities")
 
 
+Scope = Literal["partition", "account"]
+"""What has a target."""
+RAISED = "raised target"
 Server = Literal["table", "blob"]
 """The servers of Azurite that runs use."""
 
@@ -46,10 +49,34 @@ class LimitUnit(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Entities a second that one partition and one account are published to serve."""
+    """Entities a second that one partition and one account serve, as published or as raised."""
 
     partition: float
     account: float
+
+    def word(self, scope: Scope) -> str:
+        """What a target is called: one that is not the published one is a raised target."""
+        published = getattr(self, scope) == getattr(PUBLISHED, scope)
+        return "target" if published else RAISED
+
+    def named(self, scope: Scope) -> str:
+        return f"{self.word(scope)} of {number(getattr(self, scope))}"
+
+    @property
+    def origin(self) -> Literal["published", "raised"]:
+        return "published" if self == PUBLISHED else "raised"
+
+    @property
+    def note(self) -> str:
+        """A sentence where they are not the published ones; else empty."""
+        if self == PUBLISHED:
+            return ""
+        return (
+            f"Targets are those of an account with raised limits (endpoint.targets): "
+            f"{number(self.partition)} entities/s for a partition and {number(self.account)} for "
+            f"the account. The published ones are {number(PUBLISHED.partition)} and "
+            f"{number(PUBLISHED.account)}."
+        )
 
 
 PUBLISHED = Targets(partition=2000.0, account=20000.0)
@@ -119,6 +146,12 @@ class Service:
     def documented(self) -> bool:
         """Whether the documents name its limits."""
         return self.limits is not LimitUnit.UNDOCUMENTED
+
+    def held_to(self, targets: Targets | None) -> Service:
+        """The same with raised targets, if it has targets at all; None changes nothing."""
+        if targets is None or self.targets is None:
+            return self
+        return dataclasses.replace(self, targets=targets)
 
     def __str__(self) -> str:
         return self.name

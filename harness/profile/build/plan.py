@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def accounts(self) -> int | None:
-        """Accounts that the wanted rate needs by the published target; None without either."""
+        """Accounts that the wanted rate needs by the target of one; None without either."""
         targets = self.endpoint.targets
         if self.peak_per_s is None or targets is None:
             return None
@@ -154,6 +154,7 @@ def plan_of(
     preparation: Preparation | None = None,
 ) -> Plan:
     """What a run of ``profile`` would do, estimated from ``sample`` operations; see `observe`."""
+    endpoint = profile.endpoint.of(endpoint)
     seen = observe(profile, sample, endpoint, preparation)
     each = seen.entities / seen.operations
     load = profile.load_model

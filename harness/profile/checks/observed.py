@@ -302,6 +302,7 @@ class Observed:
         writes = self.writes
         return Seen(
             profile=self.profile,
+            service=self.kind,
             shares=self.prediction,
             operations=self.operations,
             reads=self.reads,
@@ -388,7 +389,7 @@ def observe(
     with own_mistakes(profile.scenario or ""):
         loaded, count = thinned(source.partitions())
     shares = LoadShares(loaded)
-    charges = None
+    kind, charges = profile.endpoint.of(kind), None
     page = MAX_PAGE_ENTITIES
     if kind.page_bytes is not None:
         _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)

@@ -59,6 +59,7 @@ def seen_in(record: RunRecord) -> Seen:
     return Seen(
         record=record,
         profile=profile,
+        service=record.endpoint.service,
         shares=shares,
         operations=operations,
         reads=sum(part.count for part in record.operations if _kind_of(part) in _READS),

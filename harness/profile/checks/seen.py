@@ -20,7 +20,7 @@ from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
 from harness.model.services import service_of_session
-from harness.model.services.service import LimitUnit, Service
+from harness.model.services.service import PUBLISHED, LimitUnit, Service, Targets
 from harness.model.target import Throughput
 from harness.profile.settings.schema import Profile
 
@@ -181,6 +181,7 @@ class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
     Attributes:
+        service: What the load goes to, with its targets.
         operations: Number of operations, of which ``reads`` read.
         labels: Names of the operations.
         queries: Those with the highest entity count first.
@@ -198,6 +199,7 @@ class Seen:
 
     record: RunRecord | None = None
     profile: Profile | None
+    service: Service
     shares: PredictionPart
     operations: int
     reads: int
@@ -220,6 +222,11 @@ class Seen:
     def recorded(self) -> bool:
         """Whether it was read from the record of a run."""
         return self.record is not None
+
+    @property
+    def targets(self) -> Targets:
+        """Those of the service, or the published ones where its limits are others."""
+        return self.service.targets or PUBLISHED
 
     @property
     def unobserved(self) -> bool:

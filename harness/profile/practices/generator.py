@@ -12,7 +12,7 @@ from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import BUSY_SHARE
 from harness.model.figures import counted, milliseconds, number, of_core
-from harness.model.services.service import PUBLISHED
+from harness.model.services.service import Targets
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -46,8 +46,8 @@ def generator_size(seen: Seen) -> Assessment | None:
         return None
     capacity, full = record.generator.capacity, _full_machine(record)
     if capacity is not None and full is not None:
-        return _on_full_machine(record, capacity, full)
-    rate, named = _rate(record)
+        return _on_full_machine(record, seen.targets, capacity, full)
+    rate, named = _rate(record, seen.targets)
     processes = None if capacity is None or rate is None else capacity.processes_for(rate)
     if capacity is None or processes is None or not capacity.machines:
         return offends(
@@ -69,7 +69,7 @@ def generator_size(seen: Seen) -> Assessment | None:
 
 
 def _on_full_machine(
-    record: RunRecord, capacity: CapacityPart, full: MachineLoadPart
+    record: RunRecord, targets: Targets, capacity: CapacityPart, full: MachineLoadPart
 ) -> Assessment:
     more = "more worker processes there would only take CPU time from each other."
     workers, cores = of_core(full.workers_percent), counted(full.cores, "core")
@@ -87,7 +87,7 @@ def _on_full_machine(
             f"and the workers {workers}; {more}",
             change="Run the emulator on another machine, or lower the load.",
         )
-    rate, named = _rate(record)
+    rate, named = _rate(record, targets)
     machines = None if rate is None else capacity.machines_for(rate, full.cores)
     change = "Use more machines."
     if machines is not None:
@@ -188,13 +188,13 @@ def _wanted(record: RunRecord) -> float | None:
     return None if record.search is not None else record.offered_per_s
 
 
-def _rate(record: RunRecord) -> tuple[float | None, str]:
+def _rate(record: RunRecord, targets: Targets) -> tuple[float | None, str]:
     """The rate that the generator should have made, and its name."""
     if (wanted := _wanted(record)) is not None:
         return wanted, f"the wanted {number(wanted)} entities/s"
     if record.account.target is None:
         return None, ""
-    for target, of in ((PUBLISHED.partition, "one partition"), (PUBLISHED.account, "the account")):
+    for target, of in ((targets.partition, "one partition"), (targets.account, "the account")):
         if record.account.entities_per_s.mean < target:
             return target, f"{number(target)} entities/s, the target of {of}"
     return None, ""

@@ -9,7 +9,7 @@ from harness.measure.verdict.observations import SUDDEN_S
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, number, percent
 from harness.model.services import USUAL
-from harness.model.services.service import PUBLISHED
+from harness.model.services.service import Targets
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -98,10 +98,11 @@ def connections(seen: Seen) -> Assessment | None:
 @disagrees(PARTITIONING, "Load balancing", "priming is not necessary: retry refused requests")
 @remedy("Start fewer users a second.")
 def ramp(seen: Seen) -> Assessment | None:
-    if seen.record is not None and (early := _throttled_early(seen.record)) is not None:
+    record = seen.record
+    if record is not None and (early := _throttled_early(record, seen.targets)) is not None:
         return early
-    if seen.record is not None and seen.profile is None:
-        return _jumped(seen.record)
+    if record is not None and seen.profile is None:
+        return _jumped(record)
     if seen.profile is None:
         return None
     # One document advises a slow ramp, the other retries: a burst without retries violates both.
@@ -123,14 +124,14 @@ def ramp(seen: Seen) -> Assessment | None:
     return judge(f"{said}: {burst}", change=f"Start fewer users a second. {decide}")
 
 
-def _throttled_early(record: RunRecord) -> Assessment | None:
+def _throttled_early(record: RunRecord, targets: Targets) -> Assessment | None:
     """Throttling below the targets soon after the start, which a search causes on purpose."""
     first_s = record.throttling.first_s
     # An emulator has limits of its own.
     if first_s is None or first_s > SUDDEN_S or record.search or record.endpoint.service.emulated:
         return None
     best = max((part.entities_per_s.best_1s for part in record.partitions), default=0.0)
-    if best > PUBLISHED.partition or record.account.entities_per_s.best_1s > PUBLISHED.account:
+    if best > targets.partition or record.account.entities_per_s.best_1s > targets.account:
         return None
     return offends(
         f"Throttling began {first_s} s into the load, at rates below the targets, before the "
@@ -167,10 +168,11 @@ def account_target(seen: Seen) -> Assessment | None:
     wanted = seen.peak
     if wanted is None:
         return None
-    share = wanted / (PUBLISHED.account * seen.accounts)
+    share = wanted / (seen.targets.account * seen.accounts)
     judge = fine if share < _NEAR_TARGET else offends if share > 1.0 else consider
     whose = "an account" if seen.accounts == 1 else f"{seen.accounts} accounts"
-    target = f"{percent(share)} of the published target of {whose}."
+    published = seen.targets.word("account") == "target"
+    target = f"{percent(share)} of the {'published' if published else 'raised'} target of {whose}."
     if seen.recorded:
         judge = offends if "account" in seen.limits else judge
         return judge(f"The best second had {number(wanted)} entities/s, {target}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.model.figures import counted, number, percent
-from harness.model.services.service import PUBLISHED
 from harness.profile.checks.seen import REDACTED, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -49,8 +48,8 @@ def _near_target(seen: Seen) -> Severity:
     """How bad it is that one partition takes its share: by what throttled, or by the rates."""
     if "partition" in seen.limits:
         return Severity.OFFENDS
-    reached = seen.shares.account_rate_at(PUBLISHED.partition)
-    if reached >= _NEAR_TARGET * PUBLISHED.account:
+    reached = seen.shares.account_rate_at(seen.targets.partition)
+    if reached >= _NEAR_TARGET * seen.targets.account:
         return Severity.FINE
     return Severity.OFFENDS if seen.peak is None or seen.peak >= reached else Severity.CONSIDER
 
@@ -77,7 +76,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
     if not shares.hottest_share or seen.hot_row or growing:
         return None
     setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
-    share, reached = shares.hottest_share, shares.account_rate_at(PUBLISHED.partition)
+    share, reached = shares.hottest_share, shares.account_rate_at(seen.targets.partition)
     why = (
         f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
         "of the load"
@@ -92,8 +91,8 @@ def hot_partition(seen: Seen) -> Assessment | None:
         )
         return Assessment(severity, why, setting)
     why += (
-        f". It reaches the target of {number(PUBLISHED.partition)} entities/s at {number(reached)} "
-        f"in total, before the account reaches its target of {number(PUBLISHED.account)}."
+        f". It reaches the {seen.targets.named('partition')} entities/s at {number(reached)} "
+        f"in total, before the account reaches its {seen.targets.named('account')}."
     )
     if seen.recorded:
         why += f" The highest rate was {number(seen.peak or 0)}."
@@ -182,7 +181,7 @@ def constant_partition_key(seen: Seen) -> Assessment | None:
     if not constant:
         return fine("There are several PartitionKeys.") if seen.tables else None
     table = max(constant, key=lambda table: table.operations)
-    limit = f"a target of {number(PUBLISHED.partition)} entities/s"
+    limit = f"a {seen.targets.named('partition')} entities/s"
     if seen.charges is not None:
         limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
     if not seen.recorded:

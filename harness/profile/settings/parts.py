@@ -13,6 +13,7 @@ from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
 from harness.model.errors import did_you_mean
+from harness.model.services.service import PUBLISHED, Service, Targets
 from harness.model.target import Throughput
 from harness.workload.entity_factory import EntityFactory, Payload
 from harness.workload.keys.pickers import PICKERS
@@ -291,15 +292,27 @@ class Session(Part):
     """For a whole answer, from the end of the request on."""
 
 
-class EndpointSettings(Part):
-    """What is known of the endpoint and cannot be asked for; Azure Cosmos DB only."""
+class RaisedTargets(Part):
+    """Limits of an Azure Storage account that Azure support has raised, in entities/s."""
 
+    partition: Annotated[float, Field(ge=PUBLISHED.partition, le=MOST_RATE)] = PUBLISHED.partition
+    """Entities per second of one partition. Default: the published target."""
+    account: Annotated[float, Field(ge=PUBLISHED.account, le=MOST_RATE)] = PUBLISHED.account
+    """Entities per second of the account. Default: the published target."""
+
+
+class EndpointSettings(Part):
+    """What is known of the endpoint and cannot be asked for."""
+
+    targets: RaisedTargets | None = None
+    """Azure Storage: what the account serves if support has raised its limits; of several accounts,
+    each. Every comparison with them says that they are not the published targets."""
     provisioned_ru_per_s: Annotated[float, Field(ge=1, le=MOST_RATE)] | None = None
-    """Request units a second that were provisioned for the table, or for its database if its tables
-    share them. Unset, rates are held against the 10,000 RU/s of a partition only."""
+    """Cosmos DB: request units a second that were provisioned for the table, or for its database if
+    its tables share them. Unset, rates are held against the 10,000 RU/s of a partition only."""
     physical_partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Physical partitions that share the provisioned throughput evenly: the Metrics page of the
-    account shows them. Unset, it is the smallest number that can have it."""
+    """Cosmos DB: physical partitions that share the provisioned throughput evenly: the Metrics page
+    of the account shows them. Unset, it is the smallest number that can have it."""
 
     @pydantic.model_validator(mode="after")
     def _shares_something(self) -> Self:
@@ -308,6 +321,22 @@ class EndpointSettings(Part):
                 "endpoint.physical_partitions needs endpoint.provisioned_ru_per_s, which they share"
             )
         return self
+
+    @pydantic.model_validator(mode="after")
+    def _has_one_unit(self) -> Self:
+        if self.targets is not None and self.provisioned_ru_per_s is not None:
+            raise ValueError(
+                "endpoint.targets is for Azure Storage, and endpoint.provisioned_ru_per_s for "
+                "Azure Cosmos DB: set one of them"
+            )
+        return self
+
+    def of(self, service: Service) -> Service:
+        """The service with the targets of this endpoint."""
+        raised = self.targets
+        if raised is None:
+            return service
+        return service.held_to(Targets(partition=raised.partition, account=raised.account))
 
     @property
     def throughput(self) -> Throughput:

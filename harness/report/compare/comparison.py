@@ -303,6 +303,10 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
             f"Indicative only: targets hold for 1 KiB entities, and entities of {listed(off_size)} "
             "have another size."
         )
+    for run in subjects:
+        targets = run.records[0].endpoint.service.targets
+        if targets is not None and targets.note:
+            sentences.append(f"{run.letter}: {targets.note}")
     return sentences
 
 

@@ -175,7 +175,8 @@ def _account(record: RunRecord) -> list[str]:
     rows = [
         (row.name.strip(), row.rate, text(row.beside)) for row in sentences.account_rows(record)
     ]
-    return ["### Account", "", *table(("", "per second", f"of the {limit_word(record)}"), rows)]
+    headings = ("", "per second", f"of the {limit_word(record, 'account')}")
+    return ["### Account", "", *table(headings, rows)]
 
 
 def _accounts(record: RunRecord) -> list[str]:

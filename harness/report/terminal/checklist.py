@@ -12,11 +12,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
-from harness.model.services.service import PUBLISHED, LimitUnit
+from harness.model.services.service import RAISED, LimitUnit
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity, Source
@@ -106,7 +105,7 @@ def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
         "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
         "measured" if checked.seen.recorded else "prediction": {
             **shares.model_dump(),
-            "partition_reaches_its_target_at_entities_per_s": _reached(shares),
+            "partition_reaches_its_target_at_entities_per_s": _reached(checked.seen),
         }
         if charges is None
         else shares.model_dump(),
@@ -156,27 +155,27 @@ def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     if prediction.over_partitions_share:
         share = percent(prediction.over_partitions_share)
         rows.append(("no single partition", f"{share}, queries over several partitions"))
-    return [*rows, ("first limit", _first_limit(prediction))] if limited and rows else rows
+    return [*rows, ("first limit", _first_limit(seen))] if limited and rows else rows
 
 
-def _first_limit(prediction: PredictionPart) -> str:
-    reached = _reached(prediction)
-    account = number(PUBLISHED.account)
-    if reached is None or reached >= PUBLISHED.account:
+def _first_limit(seen: Seen) -> str:
+    reached, targets = _reached(seen), seen.targets
+    account = number(targets.account) + (" (raised)" if targets.word("account") == RAISED else "")
+    if reached is None or reached >= targets.account:
         limit = f"the account, at {account} entities/s, before any partition reaches its target"
-        if prediction.hottest_range_share < _MUCH:
+        if seen.shares.hottest_range_share < _MUCH:
             return limit
         return f"{limit}. Most of the load is in one range of keys, which one server may hold"
     return (
-        f"this partition: it reaches its target of {number(PUBLISHED.partition)} entities/s at "
+        f"this partition: it reaches its {targets.named('partition')} entities/s at "
         f"{number(reached)} entities/s in total; the account's target is {account}"
     )
 
 
-def _reached(prediction: PredictionPart) -> float | None:
-    if not prediction.hottest_share:
+def _reached(seen: Seen) -> float | None:
+    if not seen.shares.hottest_share:
         return None
-    return prediction.account_rate_at(PUBLISHED.partition)
+    return seen.shares.account_rate_at(seen.targets.partition)
 
 
 def _found(findings: Sequence[Finding], page: Page) -> list[RenderableType]:

@@ -128,6 +128,8 @@ def _accounts(plan: Plan) -> list[tuple[str, str]]:
     if targets is None:
         return [("needed", f"unknown: {_no_target(plan.endpoint)}")]
     target = f"the published target of one is {number(targets.account)} ({CHECKLIST}, {_SECTION!r})"
+    if (word := targets.word("account")) != "target":
+        target = f"the {word} of one is {number(targets.account)} (endpoint.targets)"
     if plan.accounts is None or plan.peak_per_s is None:
         return [("needed", f"unknown: the load has no highest rate; {target}")]
     accounts = counted(plan.accounts, "account")

@@ -160,7 +160,7 @@ def _costliest(record: RunRecord, xs: list[int]) -> dict[str, Any] | None:
 
 def _limit_line(limit: ShownLimit) -> dict[str, Any]:
     text = f"{number(limit.value)} ({limit.of})"
-    return level(limit.value, f"{'limit in force' if limit.enforced else 'target'} {text}")
+    return level(limit.value, f"{limit.word} {text}")
 
 
 def _throttling(record: RunRecord) -> Figure | None:

@@ -90,7 +90,7 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
             f"{'partition' if alone else 'hottest:'} {name.text}{when}",
             f"{sign}{number(rate := judged_rate(record, hot))}",
             unit_of(record),
-            _of(record, rate, partition_limit(record), sign),
+            _of(limit_word(record), rate, partition_limit(record), sign),
             title=name.title,
         )
         if alone and record.partitions_folded is None and record.request_units is None:
@@ -99,14 +99,14 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
     whole, limit = "account", account_limit(record)
     if record.accounts:
         whole, limit = "all accounts", None if limit is None else limit * len(record.accounts)
-    beside = _of(record, rate, limit, sign)
+    beside = _of(limit_word(record, "account"), rate, limit, sign)
     yield KeyFigure(f"{whole}{when}", f"{sign}{number(rate)}", unit_of(record), beside)
 
 
-def _of(record: RunRecord, rate: float, limit: float | None, sign: str) -> str:
+def _of(word: str, rate: float, limit: float | None, sign: str) -> str:
     if limit is None:
         return ""
-    return f"{sign}{percent(rate / limit)} of the {limit_word(record)}, {number(limit)}"
+    return f"{sign}{percent(rate / limit)} of the {word}, {number(limit)}"
 
 
 def _latency(record: RunRecord, kind: str, part: LatencyPart | None) -> Iterator[KeyFigure]:

@@ -288,7 +288,7 @@ def _account(record: RunRecord) -> str:
         [Cell(row.name.strip(), "faint"), Cell(row.rate), Cell(row.beside)]
         for row in sentences.account_rows(record)
     ]
-    return rows_html(["rate", "per second", f"of the {limit_word(record)}"], rows, 1)
+    return rows_html(["rate", "per second", f"of the {limit_word(record, 'account')}"], rows, 1)
 
 
 def _operations(record: RunRecord) -> str:

@@ -281,7 +281,7 @@ class ConsoleMessages:
             hottest=None if hottest is None else hottest.key,
             hottest_per_s=hottest_per_s,
             target_per_s=partition_target(
-                run.accounts.kind,
+                run.plan.kind,
                 run.plan.profile.endpoint.throughput,
                 charged=units is not None,
             ),

@@ -457,7 +457,7 @@ def exposed(conductor: Conductor) -> Exposed | None:
             billable_limit=limit and limit * len(run.accounts),
             billable_by_account=dict(zip(run.accounts.names, run.billable_by_account, strict=True)),
         ),
-        targets=run.accounts.kind.targets,
+        targets=plan.kind.targets,
         throughput=plan.profile.endpoint.throughput,
         partitions=run.partitions,
         users=conductor.environment.runner.user_count,

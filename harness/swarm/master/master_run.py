@@ -188,7 +188,9 @@ class MasterRun:
         """Take the accounts with the kind that they told before the run began."""
         self.accounts = accounts
         self.plan = dataclasses.replace(
-            self.plan, kind=accounts.kind, fingerprint=accounts.fingerprint
+            self.plan,
+            kind=self.plan.profile.endpoint.of(accounts.kind),
+            fingerprint=accounts.fingerprint,
         )
         self.ledger = Ledger("master", accounts=accounts.names)
 

@@ -141,8 +141,8 @@ def _evidence(
     return Evidence(
         snapshot=snapshot,
         generator=generator,
-        kind=run.accounts.kind,
-        targets=run.accounts.kind.targets,
+        kind=run.plan.kind,
+        targets=run.plan.kind.targets,
         # A search asks for several rates.
         wanted_per_s=None
         if load.searched
