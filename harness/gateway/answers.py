@@ -117,7 +117,11 @@ def acknowledged(
     common = _common(headers, str(uuid.uuid4()))
     etag = f"W/\"datetime'{quote(f'{now:%Y-%m-%dT%H:%M:%S.%f}0Z')}'\""
     if asked.kind is Kind.TRANSACTION:
-        return _acknowledged_transaction(asked.entities, common, etag)
+        part = (
+            "HTTP/1.1 204 No Content\r\nX-Content-Type-Options: nosniff\r\n"
+            f"DataServiceVersion: 1.0;\r\nETag: {etag}\r\n\r\n\r\n"
+        )
+        return of_batch(part, asked.entities, common)
     if asked.kind is Kind.DELETE:
         return GatewayAnswer(status=204, headers=common)
     if asked.kind is not Kind.INSERT:
@@ -161,19 +165,17 @@ def unstored(
     return error(501, "NotImplemented", message, headers, now)
 
 
-def _acknowledged_transaction(parts: int, common: dict[str, str], etag: str) -> GatewayAnswer:
+def of_batch(part: str, count: int, headers: Mapping[str, str]) -> GatewayAnswer:
+    """Return the response to a transaction with the HTTP response ``part``, ``count`` times."""
     batch, changeset = (f"{name}_{uuid.uuid4()}" for name in ("batchresponse", "changesetresponse"))
-    part = (
-        f"--{changeset}\r\nContent-Type: application/http\r\n"
-        "Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 204 No Content\r\n"
-        f"X-Content-Type-Options: nosniff\r\nDataServiceVersion: 1.0;\r\nETag: {etag}\r\n\r\n\r\n"
-    )
+    head = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary"
+    whole = f"--{changeset}\r\n{head}\r\n\r\n{part}"
     text = (
         f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changeset}\r\n\r\n"
-        f"{part * parts}--{changeset}--\r\n--{batch}--\r\n"
+        f"{whole * count}--{changeset}--\r\n--{batch}--\r\n"
     )
     content_type = {"Content-Type": f"multipart/mixed; boundary={batch}"}
-    return GatewayAnswer(status=202, headers=common | content_type, body=text.encode())
+    return GatewayAnswer(status=202, headers={**headers, **content_type}, body=text.encode())
 
 
 def _common(headers: Mapping[str, str], request_id: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ _KEPT = 50_000
 
 
 class CosmosRule(NamedTuple):
-    """How a rule refuses requests; see `harness.gateway.cosmos_answers`.
+    """How a rule refuses requests; see `harness.gateway.dialect`.
 
     Attributes:
         of_part: Whether the refusal of a transaction is that of a part of it.

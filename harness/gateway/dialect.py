@@ -1,18 +1,53 @@
-"""The form of requests and answers, where a service has its own."""
+"""The form of requests and answers, where a service has its own.
+
+Source of that of Azure Cosmos DB for Table: answers of the service that the tests of azure-data-
+tables for Python keep (recorded in 2020 and 2021): errors have a code and a message, which ends
+with the request's id, and no header of Storage such as ``x-ms-error-code``; a wrong signature is
+401 Unauthorized. Those answers show no ``x-ms-request-charge``; the stand-in states it in every
+answer, as other APIs of Azure Cosmos DB do. No answer with 429 is kept there: its message, and that
+a transaction is answered with 202 whose part has the 429, follow from reports of users (azure-sdk-
+for-net, issue 26960; Streamstone, issue 41); its code, and where the wait is stated, are assumed.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
+import uuid
 from collections.abc import Mapping
+from http import HTTPStatus
 
-from harness.gateway import answers, cosmos_answers
+from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.cosmos import RULES
+from harness.gateway.headers import Headers
 from harness.gateway.model import Decision, Model
 from harness.gateway.requests import Asked, weights_in
 from harness.model.operation import Kind
+from harness.model.request_units import charge_text
 
 _TRANSACTION = Kind.TRANSACTION
+_JSON = "application/json;odata=minimalmetadata"
+_SERVER = "Microsoft-HTTPAPI/2.0"
+_REFUSED_CREDENTIALS = ("AuthenticationFailed", "AuthorizationFailure")
+_XML_ERROR = re.compile(rb"<Code>(\w+)</Code>\s*<Message>([^<\n]*)")
+_PART_ERROR = re.compile(rb'\{"odata\.error":[^\r\n]*\}')
+_STORAGE_ONLY = frozenset(
+    (
+        b"x-ms-error-code",
+        b"x-ms-request-id",
+        b"x-ms-version",
+        b"server",
+        b"content-type",
+        b"content-length",
+    )
+)
+_CHARGE = "x-ms-request-charge"
+_PART_HEAD = re.compile(
+    rb"^POST(?=[ \t][^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*?X-HTTP-Method:[ \t]*(\w+))",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 class Dialect:
@@ -52,7 +87,7 @@ class Dialect:
 
 
 class CosmosDialect(Dialect):
-    """That of Cosmos DB, which names a charge in each answer; see `cosmos_answers`."""
+    """That of Cosmos DB: other errors, and a charge in the head of each answer."""
 
     def read(self, asked: Asked, body: bytes) -> Asked:
         """Return a request with the sizes of its entities."""
@@ -62,23 +97,50 @@ class CosmosDialect(Dialect):
         self, decision: Decision, asked: Asked, headers: Mapping[str, str], now: dt.datetime
     ) -> GatewayAnswer:
         """Return the refusal of a request, or of a part of a transaction."""
-        return cosmos_answers.refusal(
-            RULES[decision.rule],
-            decision.retry_after_ms,
-            of_transaction=asked.kind is _TRANSACTION,
-        )
+        rule, wait_ms = RULES[decision.rule], decision.retry_after_ms
+        answer = _error(rule.status, rule.error_code, rule.message)
+        wait = {"x-ms-retry-after-ms": str(wait_ms)} if wait_ms else {}
+        answer = answer._replace(headers={**answer.headers, **wait})
+        if asked.kind is not _TRANSACTION or not rule.of_part:
+            return answer
+        head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
+        line = f"HTTP/1.1 {rule.status} {HTTPStatus(rule.status).phrase}"
+        return answers.of_batch(f"{line}\r\n{head}\r\n{answer.body.decode()}", 1, wait)
 
     def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
-        """Return a body whose transaction Azurite understands."""
-        return cosmos_answers.for_azurite(headers, body)
+        """Return a body whose transaction Azurite understands.
+
+        SDKs send a merge in a transaction as POST with X-HTTP-Method to Cosmos DB. Azurite reads
+        that header of whole requests only.
+        """
+        if b"X-HTTP-Method" not in body:
+            return body
+        if not headers.get("Content-Type", "").startswith("multipart/mixed"):
+            return body
+        return _PART_HEAD.sub(lambda found: found[1].upper(), body)
 
     async def of_azurite(self, answer: GatewayAnswer) -> GatewayAnswer:
         """Return an answer, whole: the charge is in its head."""
-        return cosmos_answers.of_azurite(await _whole(answer))
+        answer = await _whole(answer)
+        if answer.status == 403:
+            code, message = _code_and_message(answer)
+            if code in _REFUSED_CREDENTIALS:
+                return _error(401, "Unauthorized", message)
+        return answer
 
     def in_form(self, answer: GatewayAnswer, charged: int) -> GatewayAnswer:
         """Return an answer with its charge."""
-        return cosmos_answers.in_form(answer, charged)
+        if answer.status >= 400 and answer.rest is None:
+            code, message = _code_and_message(answer)
+            if code:
+                own = _error(answer.status, code, message)
+                kept = _fields(answer.headers, _STORAGE_ONLY)
+                answer = own._replace(headers=Headers([*kept, *Headers.of(own.headers).fields]))
+        elif answer.status == 202 and answer.rest is None:
+            answer = answer._replace(body=_PART_ERROR.sub(_part_error, answer.body))
+        fields = _fields(answer.headers, frozenset((b"server",)))
+        stated = ((b"Server", _SERVER.encode()), (_CHARGE.encode(), charge_text(charged).encode()))
+        return answer._replace(headers=Headers([*fields, *stated]))
 
 
 def dialect_of(model: Model) -> Dialect:
@@ -98,3 +160,41 @@ async def _whole(answer: GatewayAnswer) -> GatewayAnswer:
     while piece := await answer.rest.next_piece():
         pieces.append(piece)
     return answer._replace(body=b"".join(pieces), rest=None, length=None)
+
+
+def _error(status: int, code: str, message: str) -> GatewayAnswer:
+    return GatewayAnswer(
+        status=status,
+        headers={"Content-Type": _JSON},
+        body=_document(code, message) + b"\r\n",
+    )
+
+
+def _document(code: str, message: str) -> bytes:
+    text = f"{message}\nRequestID:{uuid.uuid4()}\n"
+    document = {"odata.error": {"code": code, "message": {"lang": "en-us", "value": text}}}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _part_error(found: re.Match[bytes]) -> bytes:
+    code, message = _of_document(found[0])
+    return _document(code, message) if code else found[0]
+
+
+def _code_and_message(answer: GatewayAnswer) -> tuple[str, str]:
+    """Code and first line of the message of an error; empty texts if there are none."""
+    if (xml := _XML_ERROR.search(answer.body)) is not None:
+        return xml[1].decode(), xml[2].decode("utf-8", "replace")
+    return _of_document(answer.body)
+
+
+def _of_document(body: bytes) -> tuple[str, str]:
+    try:
+        error = json.loads(body)["odata.error"]
+        return str(error["code"]), str(error["message"]["value"]).partition("\n")[0]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "", ""
+
+
+def _fields(headers: Mapping[str, str], unwanted: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
+    return [field for field in Headers.of(headers).fields if field[0].lower() not in unwanted]

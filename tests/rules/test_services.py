@@ -22,7 +22,6 @@ KNOW = {
     "endpoint/admin/stores.py",
     "endpoint/sessions/blob.py",
     "gateway/cosmos.py",
-    "gateway/cosmos_answers.py",
     "profile/practices/cosmos.py",
     # Practices of it, and their documents.
     "profile/practices/checklist.py",
