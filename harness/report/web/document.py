@@ -21,10 +21,9 @@ from markupsafe import Markup
 from harness.measure.record.record import RunRecord
 from harness.report.web.charts import charts
 from harness.report.web.frame import aligned
-from harness.report.web.partitions_tab import rows_of
 from harness.report.web.parts import parts
 from harness.report.web.tables import page_css, page_js, plotly_js, render
-from harness.report.web.verdict_tab import Row, verdict_rows
+from harness.report.web.tabs import Row, rows_of, verdict_rows
 
 FILES = {
     "report.html": "the report, which opens offline",

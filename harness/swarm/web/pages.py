@@ -20,9 +20,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, duration
-from harness.report.web import partitions_tab, verdict_tab
 from harness.report.web.document import FILES, OPENED, Shown, State, live_page
 from harness.report.web.tables import page_css, page_js, plotly_js
+from harness.report.web.tabs import PARTITION_HEADINGS, STYLE, VERDICT_HEADINGS
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
 
@@ -35,8 +35,8 @@ PLACE = "stress"
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
 """A browser must not guess the content type."""
 _TABS = {
-    "verdict": ("Verdict", verdict_tab.COLUMNS),
-    "partitions": ("Partitions", partitions_tab.COLUMNS),
+    "verdict": ("Verdict", VERDICT_HEADINGS),
+    "partitions": ("Partitions", PARTITION_HEADINGS),
 }
 """Titles and columns of the tabs, by key."""
 _STATISTICS, _INDEX = "locust.request_stats", "locust.index"
@@ -206,7 +206,7 @@ def add_tabs(web_ui: WebUI, showing: Showing) -> None:
         if response.status_code != 200:
             return response
         if request.endpoint == _INDEX:
-            style = f"<style>{partitions_tab.STYLE}</style></head>"
+            style = f"<style>{STYLE}</style></head>"
             response.set_data(response.get_data(as_text=True).replace("</head>", style, 1))
             return response
         if request.endpoint != _STATISTICS:

@@ -37,8 +37,7 @@ from harness.report.terminal.checklist import Checked, check_json, check_text, f
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.document import embedded, update
-from harness.report.web.partitions_tab import rows_of
-from harness.report.web.verdict_tab import verdict_rows
+from harness.report.web.tabs import rows_of, verdict_rows
 from tests.support.behaviour import attempt, counted, insert, query, result, write
 from tests.support.golden import GOLDEN
 from tests.support.records import kept, with_courses, with_heat, with_partitions

@@ -19,7 +19,7 @@ from harness.report.terminal.summary import summary
 from harness.report.web.charts import charts
 from harness.report.web.document import document
 from harness.report.web.key_figures import key_figures
-from harness.report.web.partitions_tab import rows_of
+from harness.report.web.tabs import rows_of
 from tests.support.records import kept
 
 COSMOS = kept("run-v1-cosmos.json")

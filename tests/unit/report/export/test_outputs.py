@@ -32,7 +32,7 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import brief, summary
 from harness.report.web.document import document
 from harness.report.web.parts import parts
-from harness.report.web.verdict_tab import verdict_rows
+from harness.report.web.tabs import verdict_rows
 from tests.support.records import kept, with_partitions
 
 RECORD = kept()

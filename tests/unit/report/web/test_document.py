@@ -31,7 +31,7 @@ from harness.report.web.document import SECTIONS, document, embedded, live_page,
 from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.tables import page_js, plotly_js
-from harness.report.web.verdict_tab import verdict_rows
+from harness.report.web.tabs import verdict_rows
 from tests.support.records import kept, with_courses, with_heat, with_partitions
 
 RECORD = kept()

@@ -1,35 +1,42 @@
-"""The rows of the tab "Partitions" of Locust's web UI, a table of text that any column can sort.
+"""The tabs "Verdict" and "Partitions" of Locust's web UI: rows of text, which any column can sort.
 
-The account is a row above the partitions. A full bar is 100 %.
+The verdict is a few lines about how the run goes. Of the partitions, the account is a row above the
+others, and a full bar is 100 %.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
-from harness.measure.record.measured import AccountLoadPart, PartitionPart
+from harness.measure.record.findings import RecordPart
+from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import number, percent
 from harness.report.answers import other_answers, throttled_by_status
+from harness.report.events import stall_sentence
+from harness.report.headline import WARMING_UP, headline, is_warming_up
 from harness.report.limits import account_limit, judged_sign, partition_limit
 from harness.report.names import partition_name, shortened
 from harness.report.partition_columns import (
     PARTITION_COLUMNS,
     throttled_attempts,
 )
-from harness.report.sentences import OTHERS
+from harness.report.passing import passing_of
+from harness.report.sentences import OTHERS, limited_by, next_step, result_words
 from harness.report.terminal.page import FULL, bar
+from harness.report.web.key_figures import key_figures
 
 Row = dict[str, str | float]
 
 _TAB = [(column, *column.tab) for column in PARTITION_COLUMNS if column.tab is not None]
 _REFUSED, _REFUSED_PER_S, _ANSWERS = "throttled", "throttled_per_s", "answers"
-COLUMNS = {"partition": "Partition"}
+PARTITION_HEADINGS = {"partition": "Partition"}
 """Keys of a row, and their headings: Locust takes them before it is known what will occur."""
 for _column, _key, _heading in _TAB:
-    COLUMNS[_key] = _heading
+    PARTITION_HEADINGS[_key] = _heading
     if _column.share:
-        COLUMNS |= {
+        PARTITION_HEADINGS |= {
             _REFUSED: "Throttled",
             _REFUSED_PER_S: "Throttled/s",
             _ANSWERS: "Unsuccessful answers/s",
@@ -45,7 +52,7 @@ STYLE = "\n".join(
     # Cells are plain text, so that a column has one colour; cells without refusals are empty. The
     # headings have the keys in camel case.
     f"table:has([data-sortkey='throttled']) td:nth-child({place}) {{ {style} }}"
-    for place, key in enumerate(COLUMNS, 1)
+    for place, key in enumerate(PARTITION_HEADINGS, 1)
     if (style := _STYLES.get(key))
 )
 """Styles of the table in Locust's page."""
@@ -55,6 +62,11 @@ _BAR = dataclasses.replace(FULL, eighths="█")
 _BAR_WIDTH = 10
 _NAME_WIDTH = 80
 _MOST_ANSWERS = 4
+_OF_ACCOUNTS = (
+    *("entities_per_s", "target", "ratio", "attempts_by_status", "throttled_ratio"),
+    *("service_ms", "response_ms", "request_units"),
+)
+"""Figures of a partition that accounts have too; one of several has no latencies of its own."""
 
 
 def rows_of(record: RunRecord) -> list[Row]:
@@ -68,11 +80,11 @@ def rows_of(record: RunRecord) -> list[Row]:
     whole = "All accounts" if record.accounts else "The whole account"
     each, account_each = partition_limit(record), account_limit(record)
     together = None if account_each is None else account_each * max(1, len(record.accounts))
-    rows = [_row(whole, _account(record), together, record, seconds)]
+    everything = _as_partition(record.counts.entities, record.account, record)
+    rows = [_row(whole, everything, together, record, seconds)]
     for account in record.accounts:
-        rows.append(
-            _row(f"Account {account.name}", _of_account(account), account_each, record, seconds)
-        )
+        part = _as_partition(account.entities, account)
+        rows.append(_row(f"Account {account.name}", part, account_each, record, seconds))
     for part in in_demand(record):
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
@@ -100,41 +112,13 @@ def in_demand(record: RunRecord) -> list[PartitionPart]:
     return sorted(record.partitions, key=rank, reverse=True)
 
 
-def _account(record: RunRecord) -> PartitionPart:
-    part = record.account
+def _as_partition(entities: int, *holders: RecordPart) -> PartitionPart:
+    """An account in the columns of a partition, by the figures that its ``holders`` have."""
+    figures: dict[str, Any] = {}
+    for name in _OF_ACCOUNTS:
+        figures[name] = next((getattr(one, name) for one in holders if hasattr(one, name)), None)
     return PartitionPart(
-        key="",
-        exact=True,
-        since=None,
-        estimate=None,
-        entities=record.counts.entities,
-        entities_per_s=part.entities_per_s,
-        target=part.target,
-        ratio=part.ratio,
-        attempts_by_status=record.attempts_by_status,
-        throttled_ratio=record.throttled_ratio,
-        service_ms=record.service_ms,
-        response_ms=record.response_ms,
-        request_units=record.request_units,
-    )
-
-
-def _of_account(part: AccountLoadPart) -> PartitionPart:
-    """One of several accounts in the columns of a partition; it has no latencies of its own."""
-    return PartitionPart(
-        key="",
-        exact=True,
-        since=None,
-        estimate=None,
-        entities=part.entities,
-        entities_per_s=part.entities_per_s,
-        target=part.target,
-        ratio=part.ratio,
-        attempts_by_status=part.attempts_by_status,
-        throttled_ratio=part.throttled_ratio,
-        service_ms=None,
-        response_ms=None,
-        request_units=part.request_units,
+        key="", exact=True, since=None, estimate=None, entities=entities, **figures
     )
 
 
@@ -189,3 +173,37 @@ def _bar(share: float, sign: str = "") -> str:
 def _as_number(text: str) -> float:
     """A figure as the tables write it: a number, so that the tab can sort it."""
     return float(text.replace(",", ""))
+
+
+VERDICT_HEADINGS = {"what": "What", "said": "Result"}
+
+
+def verdict_rows(sentence: str, record: RunRecord | None, *, live: bool) -> list[Row]:
+    """The phase of the run, which is ``sentence``, and what its record says so far."""
+    rows = {"Run": sentence}
+    if record is not None:
+        if live and is_warming_up(record):
+            rows["Verdict so far"] = f"Warming up. {WARMING_UP}"
+        else:
+            rows |= _judged(record, " so far" if live else "")
+        if record.endpoint.service.emulated:
+            rows["Endpoint"] = record.endpoint.described
+    return [{"what": what, "said": said} for what, said in rows.items()]
+
+
+def _judged(record: RunRecord, so_far: str) -> dict[str, str]:
+    rows = {}
+    if (passing := passing_of(record)) is not None:
+        rows[f"Conditions{so_far}"] = str(passing)
+    result = result_words(record)
+    rows[f"Verdict{so_far}"] = f"{result[:1].upper()}{result[1:]}. {headline(record)}"
+    if (limit := limited_by(record)) is not None:
+        rows["Limited by"] = limit
+    if (stall := stall_sentence(record)) is not None:
+        rows["Stall"] = stall
+    if (step := next_step(record)) is not None:
+        rows["Next step"] = f"{step[:1].upper()}{step[1:]}"
+    for figure in key_figures(record):
+        value = f"{figure.value} {figure.unit}".strip()
+        rows[figure.name] = f"{value} ({figure.note})" if figure.note else value
+    return rows

@@ -9,8 +9,7 @@ import pytest
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import EstimatePart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.report.web.partitions_tab import COLUMNS, in_demand, rows_of
-from harness.report.web.verdict_tab import verdict_rows
+from harness.report.web.tabs import PARTITION_HEADINGS, in_demand, rows_of, verdict_rows
 from tests.support.records import kept
 
 RECORD = kept()
@@ -60,7 +59,7 @@ def test_only_answers_that_occurred_are_named() -> None:
     first, second = str(busy["answers"]).split(", ")
     assert first.startswith("500: 0.")
     assert second.startswith("409 EntityAlreadyExists: ")
-    assert COLUMNS.keys().isdisjoint({"throttled_503", "throttled_429"})
+    assert PARTITION_HEADINGS.keys().isdisjoint({"throttled_503", "throttled_429"})
 
 
 def test_the_verdict_has_a_tab_of_its_own() -> None:
@@ -83,7 +82,7 @@ def test_every_row_fills_every_column() -> None:
     """A missing cell would be shown as nothing, and sorted as nothing."""
     parts = [part("a", 5), part("b", 3, service_ms=None, response_ms=None)]
     for row in rows_of(record(*parts, partitions_folded=part("", 9))):
-        assert row.keys() == COLUMNS.keys()
+        assert row.keys() == PARTITION_HEADINGS.keys()
 
 
 def test_figures_are_numbers() -> None:
