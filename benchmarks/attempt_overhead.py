@@ -26,11 +26,12 @@ from azure.core.rest import HttpRequest
 
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import Exchange, monotonic_utc
+from harness.endpoint.http.exchange import Exchange
 from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkSession
 from harness.model.operation import Kind, Operation
+from harness.model.process import SteadyClock
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.retry import ScheduledBackoff
@@ -58,7 +59,7 @@ def main() -> int:
 
 def compare(url: str) -> int:
     """Measure both at the server."""
-    endpoint, clock = emulator_endpoint(url), monotonic_utc()
+    endpoint, clock = emulator_endpoint(url), SteadyClock()
     session = SdkSession(
         SessionOptions(
             endpoint=endpoint,

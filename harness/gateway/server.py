@@ -25,7 +25,7 @@ from harness.gateway.proxy import Meter, Proxy
 from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError
 from harness.model.hosts import readers_of
-from harness.model.process import search_rarely
+from harness.model.process import SteadyClock, search_rarely
 
 try:
     import uvloop
@@ -102,7 +102,7 @@ async def serve(
     bound = _bound(host, port, shared=shared)
     port = bound.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    clock = clock or _steady_clock()
+    clock = clock or SteadyClock()
     async with contextlib.AsyncExitStack() as stack:
         behind = None
         if upstream != NO_UPSTREAM:
@@ -120,12 +120,6 @@ async def serve(
         await listener.open()
         ready(f"{'http' if tls is None else 'https'}://{address}")
         await stop.wait()
-
-
-def _steady_clock() -> Callable[[], float]:
-    """A clock that starts at the machine's UTC time, and advances monotonically."""
-    epoch_s = time.time() - time.monotonic()
-    return lambda: epoch_s + time.monotonic()
 
 
 class _Listener:

@@ -1,7 +1,7 @@
 """This process and its children.
 
-The machine it runs on, its search for reference cycles, work with a time limit; of child processes
-what they get of the environment, and how they end.
+The machine it runs on, its clock, its search for reference cycles, work with a time limit; of child
+processes what they get of the environment, and how they end.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import platform
 import queue
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -97,6 +98,25 @@ def child_environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
         for name, value in environ.items()
         if any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in (*_NEEDED, *more))
     }
+
+
+class SteadyClock:
+    """UTC seconds by ``time.perf_counter``, so that a step of the machine's time moves nothing.
+
+    Processes of one machine with the same ``epoch_s`` read the same time.
+
+    Args:
+        epoch_s: UTC seconds at zero of the counter; None takes the machine's time of now.
+    """
+
+    __slots__ = ("_counter", "epoch_s")
+
+    def __init__(self, epoch_s: float | None = None) -> None:
+        self._counter = time.perf_counter
+        self.epoch_s = time.time() - time.perf_counter() if epoch_s is None else epoch_s
+
+    def __call__(self) -> float:
+        return self.epoch_s + self._counter()
 
 
 class ChildProcess:

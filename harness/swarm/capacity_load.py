@@ -17,8 +17,8 @@ from gevent.fileobject import FileObject
 from locust.env import Environment
 
 from harness.endpoint.accounts import Credentials, accounts_from
-from harness.endpoint.http.exchange import monotonic_utc
 from harness.measure.counts.ledger import Ledger
+from harness.model.process import SteadyClock
 from harness.model.services import EMBEDDED
 from harness.profile.profile_loader import parse
 from harness.swarm.messages import Share, WorkerReport, on
@@ -84,7 +84,7 @@ def measure(
         embedded=True,
         kind=EMBEDDED,
     )
-    worker.start(plan, monotonic_utc())
+    worker.start(plan, SteadyClock())
     assert worker.run is not None
     now_s = worker.run.clock()
     share = Share(

@@ -32,10 +32,10 @@ from harness.gateway.server import run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
+from harness.model.process import SteadyClock
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, WatchTally
-from harness.watch.clock import SteadyClock
 from harness.watch.joining import Marks
 from harness.watch.observer import Observer
 

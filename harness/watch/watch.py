@@ -30,13 +30,12 @@ from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
-from harness.model.process import child_environment
+from harness.model.process import SteadyClock, child_environment
 from harness.report.export.run_folder import write_run
 from harness.trace.members import BODIES, TraceHead
 from harness.trace.recorder import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.causes import EMULATOR_PORT
-from harness.watch.clock import SteadyClock
 from harness.watch.joining import create_marks
 from harness.watch.metering import MeteringSettings
 from harness.watch.metering_process import MeteringProcess, Reports

@@ -30,6 +30,7 @@ from harness.measure.verdict.conditions import Condition
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
+from harness.model.process import SteadyClock
 from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.profile.practices.checklist import with_advice
@@ -37,7 +38,6 @@ from harness.report.export.run_folder import this_machine
 from harness.trace.recorder import Recorder, TraceWriter
 from harness.watch.books import WatchTally
 from harness.watch.causes import Circumstances
-from harness.watch.clock import SteadyClock
 from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
 

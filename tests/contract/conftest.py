@@ -17,9 +17,9 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import SESSION_KINDS, open_session
+from harness.model.process import SteadyClock
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
 from tests.support.http_messages import read_message
@@ -197,7 +197,7 @@ def open_to() -> Iterator[Callable[..., Any]]:
                     "run_id": "run-1",
                     "retry": ScheduledBackoff(),
                     "budget": Budget(),
-                    "clock": monotonic_utc(),
+                    "clock": SteadyClock(),
                     "rng": random.Random(1),
                     "connections": 2,
                     "connect_timeout_s": 2.0,

@@ -23,9 +23,9 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.sessions import open_sessions
 from harness.model.operation import Kind, Operation
+from harness.model.process import SteadyClock
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
@@ -335,7 +335,7 @@ def test_loading_that_is_not_answered_fails() -> None:
         accounts=accounts,
         embedded=False,
     )
-    run = MasterRun(plan, accounts, monotonic_utc())
+    run = MasterRun(plan, accounts, SteadyClock())
     options = plan.session_options(0, accounts, run.budgets, run.clock)
     question = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
     silences: list[float] = []

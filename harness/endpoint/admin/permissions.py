@@ -10,13 +10,13 @@ from typing import NamedTuple
 from harness.endpoint.admin.probe import Refusal, explain
 from harness.endpoint.admin.tables import create_table, delete_table
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.http.exchange import monotonic_utc
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome, Result
+from harness.model.process import SteadyClock
 from harness.workload.budget import Budget, BudgetSpent
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.retry import ExponentialBackoff
@@ -101,7 +101,7 @@ def _try(
         run_id=table,
         retry=_RETRIES,
         budget=budget,
-        clock=monotonic_utc(),
+        clock=SteadyClock(),
         rng=random.Random(),
         connections=1,
         connect_timeout_s=5.0,

@@ -40,13 +40,14 @@ from harness.endpoint.admin.probe import Refusal, explain
 from harness.endpoint.attempts import LEADS_BACK, TokenLoop
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, monotonic_utc
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange
 from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
+from harness.model.process import SteadyClock
 from harness.workload.budget import Budget, Budgets
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.scenarios.scenario import Pointers
@@ -80,7 +81,7 @@ class AdminTransport(GeventTransport):
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             read_timeout_s=_READ_TIMEOUT_S,
         )
-        super().__init__(Channel(pool, clock=monotonic_utc(), budget=budget))
+        super().__init__(Channel(pool, clock=SteadyClock(), budget=budget))
         self._login = endpoint.login
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:

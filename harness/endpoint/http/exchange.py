@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.errors
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -142,11 +141,4 @@ class Exchange:
 
 
 Clock = Callable[[], float]
-"""Returns UTC seconds. Differences are as precise as those of ``time.perf_counter``."""
-
-
-def monotonic_utc() -> Clock:
-    """A clock that starts at the machine's UTC time and advances with ``time.perf_counter``."""
-    counter = time.perf_counter
-    origin = time.time() - counter()
-    return lambda: origin + counter()
+"""Returns UTC seconds; see `harness.model.process.SteadyClock`."""
