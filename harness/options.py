@@ -9,11 +9,12 @@ import argparse
 import re
 import secrets
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
 from harness.model.errors import SetupError
+from harness.model.sessions import SESSIONS
 from harness.profile.settings.parts import Session
 
 _SESSION = Session.model_fields["kind"]
@@ -83,7 +84,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
     add(
         "--session",
-        choices=get_args(_SESSION.annotation),
+        choices=tuple(SESSIONS),
         help=f"HTTP client. {_SESSION.description} Default: the profile's.",
     )
     add(

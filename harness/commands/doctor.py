@@ -26,9 +26,9 @@ from harness.doctor.generator import SESSIONS, capacity_checks, generate
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.endpoint.accounts import listed
 from harness.endpoint.azurite import start_azurite
-from harness.endpoint.sessions import SESSION_KINDS
 from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
+from harness.model.sessions import TABLE_SESSIONS
 from harness.options import Joined, add_auth_mode
 from harness.report.terminal.page import Page
 
@@ -67,7 +67,7 @@ class Doctor:
         add_auth_mode(parser)
         parser.add_argument(
             "--session",
-            choices=SESSION_KINDS,
+            choices=TABLE_SESSIONS,
             help="the only session to measure, which also tries the permissions (default: "
             f"{' and '.join(SESSIONS)}; permissions with {SESSIONS[0]})",
         )

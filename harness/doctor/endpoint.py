@@ -40,6 +40,7 @@ from harness.model.hosts import is_loopback
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.request_units import RU, charge_text
 from harness.model.services.service import PUBLISHED
+from harness.model.sessions import SDK
 from harness.workload.budget import Budget, BudgetSpent
 
 EXPECTED_TRANSACTIONS = REQUESTS + 13
@@ -79,7 +80,7 @@ class Examination:
         *,
         embedded: Endpoint | None = None,
         remote_ok: str | None = None,
-        session: str = "sdk",
+        session: str = SDK.name,
         alone: bool = True,
         environ: Mapping[str, str] = os.environ,
         say: Callable[[str], None] = print,

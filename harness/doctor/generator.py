@@ -28,8 +28,10 @@ from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.process import ChildProcess
 from harness.model.request_units import RU, WRITE_CHARGES
 from harness.model.services.service import PUBLISHED
+from harness.model.sessions import TABLE_SESSIONS, session_named
 
-SESSIONS = ("sdk", "wire")
+SESSIONS = tuple(name for name in TABLE_SESSIONS if not session_named(name).as_is)
+"""What is measured: the sessions whose requests the harness sends itself."""
 _SECONDS = 0.5
 """How long each measurement takes, after a warm-up of about half as long."""
 _STARTS_WITHIN_S = 30.0

@@ -23,6 +23,7 @@ from harness.measure.audit.audit import AuditTally, LookUp, audit_part, look_ups
 from harness.measure.audit.journal import PLACES, Journal, Row, Written
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome, Result
+from harness.model.sessions import SDK
 from harness.report.terminal.live import audit_begins, audit_ends, audit_goes_on
 from harness.swarm.master.console import Console
 from harness.swarm.master.master_run import MasterRun
@@ -135,7 +136,7 @@ class Auditor:
     def _read_back(self, plan: LookUp, pacer: Pacer) -> None:
         rng = random.Random(f"{self._plan.profile.seed}/audit")
         session = open_sessions(
-            "sdk",
+            SDK.name,
             [
                 dataclasses.replace(
                     one,

@@ -18,8 +18,9 @@ from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions import SESSION_KINDS, open_session
+from harness.endpoint.sessions import open_session
 from harness.model.process import SteadyClock
+from harness.model.sessions import TABLE_SESSIONS
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
 from tests.support.http_messages import read_message
@@ -244,7 +245,7 @@ def scripted(
     return scripted_session
 
 
-@pytest.fixture(params=SESSION_KINDS)
+@pytest.fixture(params=TABLE_SESSIONS)
 def kind(request: pytest.FixtureRequest) -> str:
     """Every kind of session."""
     return str(request.param)

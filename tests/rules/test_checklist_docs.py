@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.endpoint.sessions import SESSION_KINDS
+from harness.model.sessions import TABLE_SESSIONS
 from harness.profile.practices.checklist import PRACTICES
 from harness.profile.practices.practice import UNIT_LIMITS, Document, Practice
 
@@ -111,4 +111,4 @@ def test_every_document_is_named_by_its_title(document: Document) -> None:
 def test_the_page_names_every_session() -> None:
     """The row about client libraries names each way to send, so that none is forgotten."""
     (libraries,) = (row for row in ROWS if row[0] == "Tools")
-    assert all(f"*{kind}*" in libraries[2] for kind in SESSION_KINDS)
+    assert all(f"*{kind}*" in libraries[2] for kind in TABLE_SESSIONS)

@@ -32,7 +32,7 @@ KNOW = {
     "gateway/dialect.py",
     "gateway/limits.py",
     "gateway/model.py",
-    "profile/settings/parts.py",
+    "model/sessions.py",
     # Connection strings of applications name blobs too.
     "watch/variables.py",
 }

@@ -1,4 +1,4 @@
-"""The kinds of sessions, by their names on the command line."""
+"""The classes of the kinds of sessions; see `harness.model.sessions`."""
 
 import logging
 from collections.abc import Sequence
@@ -11,20 +11,16 @@ from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
 from harness.model.operation import Operation
 from harness.model.services import service_of_session
-
-_SDK, _SDK_DEFAULT = "sdk", "sdk-default"
+from harness.model.sessions import SDK, TABLE_SESSIONS, session_named
 
 _SESSIONS: dict[
     str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession] | type[BlobSession]
 ] = {
-    _SDK: SdkSession,
+    "sdk": SdkSession,
     "wire": WireSession,
-    _SDK_DEFAULT: SdkDefaultSession,
+    "sdk-default": SdkDefaultSession,
     "blob": BlobSession,
 }
-
-SESSION_KINDS = tuple(kind for kind in _SESSIONS if service_of_session(kind) is None)
-"""The names of the sessions that send to tables."""
 
 _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 """Levels for libraries that log the URL of each request, which may contain a SAS."""
@@ -38,10 +34,10 @@ def operation_problem(kind: str, operation: Operation) -> str | None:
 def loading_session(kind: str) -> str:
     """The kind of session that loads for a session of a kind.
 
-    *sdk-default* has the retries of azure-data-tables, which sends no transaction again after the
-    429 of Cosmos DB. Loading is not part of the test, and must be patient.
+    The retries of azure-data-tables itself send no transaction again after the 429 of Cosmos DB.
+    Loading is not part of the test, and must be patient.
     """
-    return _SDK if kind == _SDK_DEFAULT else kind
+    return SDK.name if session_named(kind).as_is else kind
 
 
 def open_session(kind: str, options: SessionOptions) -> TableSession:
@@ -51,7 +47,7 @@ def open_session(kind: str, options: SessionOptions) -> TableSession:
     that the library for blobs is missing.
     """
     if kind not in _SESSIONS:
-        raise ValueError(f"unknown session {kind!r}; the sessions are {', '.join(SESSION_KINDS)}")
+        raise ValueError(f"unknown session {kind!r}; the sessions are {', '.join(TABLE_SESSIONS)}")
     for library, level in _LOG_LEVELS.items():
         logging.getLogger(library).setLevel(level)
     return _SESSIONS[kind](options)

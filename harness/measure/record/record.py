@@ -52,8 +52,6 @@ from harness.model.services.service import PUBLISHED, Service, Targets
 
 SCHEMA_VERSION = 1
 
-BODIES_ONLY = frozenset(("sdk-default",))
-"""Sessions whose bytes are those of bodies; others count whole requests and answers."""
 _MEASURED = (1e-15, 1e18)
 _SETTINGS = (0.0, 1e300)
 """Magnitudes of numbers, 0 apart, with which calculations stay finite."""

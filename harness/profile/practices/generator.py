@@ -13,6 +13,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import BUSY_SHARE
 from harness.model.figures import counted, milliseconds, number, of_core
 from harness.model.services.service import Targets
+from harness.model.sessions import session_named
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -33,7 +34,6 @@ _OTHERS_FROM_PERCENT = 20.0
 _FAR_MS = 25.0
 """If no answer is faster, the client is probably not in the account's region."""
 _GENERATOR = ("generator", "machine")
-_HEAVY_SESSIONS = ("sdk", "sdk-default")
 
 
 @practice(
@@ -104,7 +104,9 @@ def _on_full_machine(
 @remedy("Use session 'wire'.")
 def session(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
-    if record is None or _connections_used_up(record) or record.session not in _HEAVY_SESSIONS:
+    if record is None or _connections_used_up(record):
+        return None
+    if not session_named(record.session).by_sdk:
         return None
     return offends(
         f"The generator was the limit, and session 'wire' uses less CPU per operation than session "

@@ -10,6 +10,7 @@ from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, number, percent
 from harness.model.services import USUAL
 from harness.model.services.service import Targets
+from harness.model.sessions import session_named
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -72,7 +73,7 @@ def connections(seen: Seen) -> Assessment | None:
     if seen.profile is None:
         return untold("The number of connections is not in the record.")
     session, users = seen.profile.session, seen.profile.load.users
-    if session.kind == "sdk-default":
+    if session_named(session.kind).as_is:
         return None
     if seen.record is not None and seen.record.generator.connections_in_use is not None:
         limit, most = seen.record.generator.connections, seen.record.generator.connections_in_use
@@ -106,7 +107,7 @@ def ramp(seen: Seen) -> Assessment | None:
     if seen.profile is None:
         return None
     # One document advises a slow ramp, the other retries: a burst without retries violates both.
-    retried = seen.profile.retry.most > 0 or seen.profile.session.kind == "sdk-default"
+    retried = seen.profile.retry.most > 0 or session_named(seen.profile.session.kind).as_is
     judge = consider if retried else offends
     burst = "a burst, which the service throttles until it has balanced the load"
     burst += ". Retries cover it." if retried else ", and nothing is retried."

@@ -6,6 +6,7 @@ from harness.measure.counts.behaviour import AT_ONCE_S
 from harness.measure.record.behaviour import WaitsPart
 from harness.measure.verdict.observations import SHOWN_GAP_S
 from harness.model.figures import agreed, counted
+from harness.model.sessions import session_named
 from harness.profile.checks.seen import MISSING, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -49,7 +50,7 @@ def back_off(seen: Seen) -> Assessment | None:
         # It exceeds the limit on purpose, and does not retry.
         return None
     retry = seen.profile.retry
-    if seen.profile.session.kind == "sdk-default":
+    if session_named(seen.profile.session.kind).as_is:
         return fine("The SDK's own retries back off exponentially.", setting="session.kind")
     if retry.most == 0:
         return offends("No request is retried: throttled or timed-out operations are lost.")

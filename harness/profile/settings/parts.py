@@ -13,7 +13,9 @@ from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
 from harness.model.errors import did_you_mean
+from harness.model.figures import listed
 from harness.model.services.service import PUBLISHED, Service, Targets
+from harness.model.sessions import SDK, SESSIONS
 from harness.model.target import Throughput
 from harness.workload.entity_factory import EntityFactory, Payload
 from harness.workload.keys.pickers import PICKERS
@@ -279,17 +281,24 @@ class Retry(Part):
 class Session(Part):
     """How requests are sent."""
 
-    kind: Literal["sdk", "wire", "sdk-default", "blob"] = "sdk"
-    """sdk: azure-data-tables on a fast transport, with every retry visible. wire: the same requests
-    built without the SDK, several times faster on one core. sdk-default: azure-data-tables as an
-    application uses it. blob: inserts, whole partitions and ranges of rows as lines of append
-    blobs, in the embedded Azurite only."""
+    kind: Annotated[
+        str,
+        pydantic.WithJsonSchema({"type": "string", "enum": list(SESSIONS)}),
+        Field(description=" ".join(f"{one.name}: {one.described}" for one in SESSIONS.values())),
+    ] = SDK.name
     connections: Annotated[int, Field(ge=1, le=10_000)] = 500
     """Most connections of a process to an account."""
     connect_timeout_s: _Timeout = 5.0
     """For each address of the host."""
     read_timeout_s: _Timeout = 30.0
     """For a whole answer, from the end of the request on."""
+
+    @pydantic.field_validator("kind")
+    @classmethod
+    def _is_known(cls, kind: str) -> str:
+        if kind not in SESSIONS:
+            raise ValueError(f"must be {listed(list(map(repr, SESSIONS)), 'or')}")
+        return kind
 
 
 class RaisedTargets(Part):

@@ -9,9 +9,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.measure.record.record import BODIES_ONLY, RunRecord
+from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import agreed, listed, percent
+from harness.model.sessions import session_named
 from harness.report.compare.differences import (
     FEW_REPEATS,
     NEVER_WITHIN,
@@ -63,7 +64,7 @@ class Subject:
         if self.recording is not None:
             return self.recording.counts_whole
         record = self.records[0]
-        return record.watched is None and record.session not in BODIES_ONLY
+        return record.watched is None and not session_named(record.session).as_is
 
     def values(self, measure: Measure) -> Values | None:
         """The values of all repeats; None where one of them was not measured."""

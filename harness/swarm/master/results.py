@@ -16,7 +16,6 @@ from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.record import record_builder as builder
 from harness.measure.record.findings import AuditPart, PointersPart
 from harness.measure.record.record import (
-    BODIES_ONLY,
     EndpointPart,
     EntityPart,
     LoadingPart,
@@ -26,6 +25,7 @@ from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
+from harness.model.sessions import session_named
 from harness.profile.build.workload import entity_sizes
 from harness.profile.load.search import Limit
 from harness.profile.practices.checklist import with_advice
@@ -263,7 +263,7 @@ class Traces:
             endpoint=accounts.kind.described,
             account="" if aliases else ", ".join(one.account for one in accounts),
             keys="" if aliases is None else aliases.kept,
-            bytes_of=BODIES if run.plan.session in BODIES_ONLY else WHOLE,
+            bytes_of=BODIES if session_named(run.plan.session).as_is else WHOLE,
         )
         run.trace = TraceWriter(path, head, None if aliases is None else aliases.key)
         self._opened += 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.endpoint.sessions import SESSION_KINDS
 from harness.model.entity import stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import Kind
@@ -30,7 +29,6 @@ from harness.profile.profile_loader import (
     shipped_directory,
     shipped_names,
 )
-from harness.profile.settings.parts import Session
 from harness.profile.settings.schema import Profile
 from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
@@ -218,11 +216,6 @@ def test_the_price_counts_loading_and_every_retry() -> None:
 def test_a_strategy_names_its_policy(retry: dict[str, Any], policy: RetryPolicy) -> None:
     """Each retry strategy of a profile is a policy with its parameters."""
     assert retry_of(made(retry=retry)) == policy
-
-
-def test_a_profile_can_ask_for_every_session_and_no_other() -> None:
-    """The kinds of session in the schema are those that can be opened."""
-    assert get_args(Session.model_fields["kind"].annotation) == (*SESSION_KINDS, "blob")
 
 
 @given(
