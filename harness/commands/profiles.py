@@ -21,6 +21,7 @@ from harness.model.services import (
 from harness.model.services.service import Service
 from harness.profile.build.plan import plan_of
 from harness.profile.build.workload import read_trace
+from harness.profile.checks.listed_keys import read_keys
 from harness.profile.checks.observed import observe
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of, of_severity
@@ -82,14 +83,16 @@ class Profiles:
 
 
 class Check:
-    """Compares a profile, or a run, with the performance checklist and the key design practices.
+    """Compares a profile, a run, or keys, with the performance checklist and key design practices.
 
     Nothing is sent. Each finding names the document and the section, or both documents if they
     disagree. For a profile, the operations that it would send are compared. A prediction gives the
     share of the load of the hottest partition and of the hottest range of keys, and the total rate
     at which the hottest partition reaches its target. For Cosmos DB the prediction is in request
     units, and includes the hottest physical partition. With --record, the operations that a run did
-    send are compared; records of `harness watch` have the most details. Exit codes: 1 with --strict
+    send are compared; records of `harness watch` have the most details. With --keys, keys alone are
+    compared: a CSV file with the columns PartitionKey and RowKey, a list of PartitionKeys, one a
+    line, or recorded traffic. Exit codes: 1 with --strict
     if a practice is violated, 2 for bad input, else 0.
     """
 
@@ -103,6 +106,11 @@ class Check:
             help="compare what this run sent, instead of a profile: a run.json, or its folder",
         )
         parser.add_argument(
+            "--keys",
+            metavar="FILE",
+            help="compare the keys in this file, instead of a profile; - is standard input",
+        )
+        parser.add_argument(
             "--strict", action="store_true", help="exit with 1 if a practice is violated"
         )
         parser.add_argument(
@@ -113,7 +121,10 @@ class Check:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        checked = _checked_run(args) if args.record is not None else _checked_profile(args)
+        if args.keys is not None:
+            checked = _checked_keys(args)
+        else:
+            checked = _checked_run(args) if args.record is not None else _checked_profile(args)
         findings = findings_of(checked.seen)
         page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
         as_json = args.format == "json"
@@ -123,11 +134,21 @@ class Check:
 
 def _checked_profile(args: argparse.Namespace) -> Checked:
     if args.profile is None:
-        raise SetupError("name a profile, or a run with --record")
+        raise SetupError("name a profile, a run with --record, or a file of keys with --keys")
     named, preparation = read_trace(_profile_of(args), Progress("reading the trace"))
     kind = _kind_of(args, named.profile)
     seen = observe(named.profile, kind=kind, preparation=preparation).seen()
     return Checked(name=named.name, question=named.profile.question, seen=seen)
+
+
+def _checked_keys(args: argparse.Namespace) -> Checked:
+    if args.profile or args.record or args.overrides or args.host_kind:
+        raise SetupError(
+            "--keys compares keys alone: leave PROFILE, --record, --set and --host-kind out"
+        )
+    path = None if args.keys == "-" else Path(args.keys)
+    keys = read_keys(path, sys.stdin.buffer, Progress("reading the keys"))
+    return Checked(name=keys.source, question="", seen=keys.seen(), keys=keys)
 
 
 def _checked_run(args: argparse.Namespace) -> Checked:

@@ -74,12 +74,13 @@ def _falling(keys: Iterable[tuple[str, tuple[str, ...]]], place: int) -> tuple[s
 def shapes_of(partition_keys: Collection[str], row_keys: Collection[str]) -> dict[str, Any]:
     """What keys look like, as fields of a `TableBehaviourPart`; PartitionKeys are sorted."""
     every = [*partition_keys, *row_keys]
-    shape = tokens_of(partition_keys)
+    shape, row_shape = tokens_of(partition_keys), tokens_of(row_keys)
     return {
         "dates": shape.mostly(begins_with_date),
         "guids": shape.mostly(is_guid),
-        "row_guids": tokens_of(row_keys).mostly(is_guid),
+        "row_guids": row_shape.mostly(is_guid),
         "unpadded": unpadded(partition_keys, shape) is not None,
+        "row_unpadded": unpadded(sorted(row_keys), row_shape) is not None,
         "longest_key": max(map(characters, every), default=0),
         "escaped": sum(map(needs_escaping, every)) / (len(every) or 1),
         "foreign": sum(not key.isascii() for key in every) / (len(every) or 1),

@@ -183,7 +183,7 @@ entity.size_bytes = 1024
 """
 """Practices, and the settings of profiles that they are looked for in."""
 OF_RUNS = {"non-retryable", "partition-moves", "account-spread"}
-TRIED_BESIDE = {"blob-names"}
+TRIED_BESIDE = {"blob-names", "valid-keys"}
 
 
 def profile(settings: str) -> Profile:

@@ -41,6 +41,7 @@ LETTERS = {
     Document.COSMOS: "DB",
     Document.COSMOS_FAQ: "FAQ",
     Document.UNITS: "RU",
+    Document.DATA_MODEL: "M",
     **dict.fromkeys((Document.README, Document.PROFILES, Document.SESSIONS, Document.WATCH), "H"),
 }
 NAME = re.compile(r"`([a-z-]+)`")

@@ -65,7 +65,7 @@ class TableBehaviourPart(RecordPart):
             ones, 0 if to several places, None if there were too few.
         dates: Whether PartitionKeys begin with a date.
         row_guids: Whether RowKeys of written rows are GUIDs.
-        unpadded: Whether numbers in PartitionKeys have different widths.
+        unpadded: Whether numbers in PartitionKeys have different widths, with ``row_unpadded``.
         longest_key: Characters.
         escaped: Keys that have to be escaped in an address, as a share.
         foreign: Keys that are not ASCII, as a share.
@@ -85,6 +85,7 @@ class TableBehaviourPart(RecordPart):
     guids: bool = False
     row_guids: bool = False
     unpadded: bool = False
+    row_unpadded: bool = False
     longest_key: _Count = 0
     escaped: _Share = 0.0
     foreign: _Share = 0.0

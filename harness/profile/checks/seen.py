@@ -48,10 +48,24 @@ class TableSeen(TableBehaviourPart):
     Attributes:
         whole: Whether ``table`` is the whole name, not only its ending.
         keys: Some PartitionKeys and RowKeys in order, if they are known.
+        sampled: How many of ``keys`` are PartitionKeys, if they are not all of them.
+        refused: Keys that the service refuses, with the reason for one of them; of a profile and a
+            run there are none.
     """
 
     whole: bool = False
     keys: tuple[str, ...] = ()
+    sampled: int | None = None
+    refused: int = 0
+    refusal: str = ""
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        return self.keys[: self.partitions if self.sampled is None else self.sampled]
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        return self.keys[len(self.partition_keys) :]
 
     @property
     def named(self) -> str:
@@ -182,6 +196,7 @@ class Seen:
 
     Attributes:
         service: What the load goes to, with its targets.
+        keys_only: Nothing but keys is known; each operation writes one.
         operations: Number of operations, of which ``reads`` read.
         labels: Names of the operations.
         queries: Those with the highest entity count first.
@@ -198,6 +213,7 @@ class Seen:
     """
 
     record: RunRecord | None = None
+    keys_only: bool = False
     profile: Profile | None
     service: Service
     shares: PredictionPart

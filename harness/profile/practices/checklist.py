@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from types import ModuleType
 
 from harness.measure.record.findings import AdvicePart
 from harness.measure.record.record import RunRecord
@@ -21,12 +22,14 @@ from harness.profile.practices import (
 )
 from harness.profile.practices.practice import Assessment, Practice, Severity
 
-PRACTICES = tuple(
-    value
-    for module in (keys, partitions, queries, writes, retries, load, generator, cosmos)
-    for value in vars(module).values()
-    if isinstance(value, Practice)
-)
+
+def _in(*modules: ModuleType) -> tuple[Practice, ...]:
+    values = (value for module in modules for value in vars(module).values())
+    return tuple(value for value in values if isinstance(value, Practice))
+
+
+_OF_KEYS = _in(keys, partitions)
+PRACTICES = (*_OF_KEYS, *_in(queries, writes, retries, load, generator, cosmos))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +57,18 @@ class Finding:
 
 
 def findings_of(seen: Seen) -> tuple[Finding, ...]:
-    """What was seen of every practice that applies, worst first."""
-    looks = ((practice, practice.look(seen)) for practice in PRACTICES)
-    found = [Finding(practice=practice, look=look) for practice, look in looks if look is not None]
+    """What was seen of every practice that applies, worst first.
+
+    Of keys alone, what they do not tell is left out.
+    """
+    looks = [
+        (practice, practice.look(seen)) for practice in (_OF_KEYS if seen.keys_only else PRACTICES)
+    ]
+    found = [
+        Finding(practice=practice, look=look)
+        for practice, look in looks
+        if look is not None and not (seen.keys_only and look.severity is Severity.UNTOLD)
+    ]
     order = list(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 

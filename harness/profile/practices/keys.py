@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.figures import counted, percent
 from harness.model.key_shapes import unpadded
@@ -10,6 +12,7 @@ from harness.profile.checks.seen import MISSING, REDACTED, Seen, TableSeen
 from harness.profile.practices.practice import (
     BLOG,
     CHECKLIST,
+    DATA_MODEL,
     ENTITY_LIMITS,
     GROUP,
     KEYS,
@@ -69,8 +72,8 @@ def append_only(seen: Seen) -> Assessment | None:
     share = _inserting(seen, table)
     return (offends if share >= _OFTEN else consider)(
         f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
-        f"inserts, {percent(share)} of the operations, go to one place in key order, which one "
-        "server serves."
+        f"inserts{_of_operations(seen, share)} go to one place in key order, which one server "
+        "serves."
     )
 
 
@@ -78,6 +81,10 @@ def _inserting(seen: Seen, table: TableSeen) -> float:
     """Share of the operations that insert into a table."""
     # A transaction makes several rows.
     return min(table.writing, seen.written) / seen.operations
+
+
+def _of_operations(seen: Seen, share: float) -> str:
+    return "" if seen.keys_only else f", {percent(share)} of the operations,"
 
 
 @practice(
@@ -110,18 +117,22 @@ def date_key(seen: Seen) -> Assessment | None:
     dated = [table for table in seen.tables if table.dates]
     if not dated:
         return None
-    table = next((table for table in dated if table.growth is not None), None)
+    # Rows of a list were inserted, also where their dates do not sort by time.
+    if seen.keys_only:
+        table: TableSeen | None = dated[0]
+    else:
+        table = next((table for table in dated if table.growth is not None), None)
     if table is None:
         if seen.unobserved and seen.written:
             return untold(f"PartitionKeys begin with a date; where new rows go {MISSING}")
         return fine("PartitionKeys begin with a date, but no rows are inserted.")
-    if table in seen.several and not table.growth:
+    if table in seen.several and not table.growth and not seen.keys_only:
         return fine("PartitionKeys begin with a date, but inserts go to several of them.")
     share = _inserting(seen, table)
     return (offends if share >= _OFTEN else consider)(
-        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one month, "
-        f"{percent(share)} of the operations, go to one partition. The documents disagree about "
-        "such keys."
+        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one month"
+        f"{_of_operations(seen, share)} go to one partition. The documents disagree about such "
+        "keys."
     )
 
 
@@ -140,10 +151,9 @@ def zero_padding(seen: Seen) -> Assessment | None:
         return untold(REDACTED)
     table = next((table for table in seen.tables if table.unpadded), None)
     if table is None:
-        return None
-    why = "Numbers in PartitionKeys have different widths"
-    pair = unpadded(table.keys[: table.partitions])
-    why += f": {pair[0]!r} sorts before {pair[1]!r}." if pair else "."
+        rows = next((table for table in seen.tables if table.row_unpadded), None)
+        return None if rows is None else consider(_widths("RowKeys", rows.row_keys))
+    why = _widths("PartitionKeys", table.partition_keys)
     over = [query for query in seen.queries if query.over_partitions]
     if seen.recorded:
         over = [query for query in over if not query.unbounded and query.of_table(table.table)]
@@ -152,6 +162,12 @@ def zero_padding(seen: Seen) -> Assessment | None:
             f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
         )
     return consider(why)
+
+
+def _widths(which: str, keys: Sequence[str]) -> str:
+    pair = unpadded(sorted(keys))
+    example = f": {pair[0]!r} sorts before {pair[1]!r}" if pair else ""
+    return f"Numbers in {which} have different widths{example}."
 
 
 @practice("guid-partition-key", "related entities share a PartitionKey", "keys.scheme")
@@ -187,6 +203,11 @@ def guid_row_key(seen: Seen) -> Assessment | None:
     if seen.unobserved:
         return untold(f"What RowKeys look like {MISSING}") if seen.queries else None
     tables = [table for table in seen.tables or () if table.row_guids]
+    if seen.keys_only and tables:
+        return consider(
+            "RowKeys are GUIDs, which have no order: a query for a range of rows or for the newest "
+            "rows scans the whole partition."
+        )
     inside = [
         query
         for query in seen.queries
@@ -204,6 +225,20 @@ def guid_row_key(seen: Seen) -> Assessment | None:
         "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. GUIDs have "
         "no such order: each query scans the whole partition, or returns arbitrary rows."
     )
+
+
+@practice("valid-keys", "the service takes every key")
+@says(DATA_MODEL, "Characters disallowed in key fields", "forbids / \\ # ? and control characters")
+@remedy("Replace these characters, such as by percent-encoding them before they become a key.")
+def valid_keys(seen: Seen) -> Assessment | None:
+    refused = sum(table.refused for table in seen.tables or ())
+    if not seen.keys_only:
+        # A profile with such keys is refused, and requests with them are failures of a run.
+        return None
+    if not refused:
+        return fine("No key has forbidden characters or is too long.")
+    refusal = next(table.refusal for table in seen.tables or () if table.refusal)
+    return offends(f"The service refuses {counted(refused, 'key')}: {refusal}.")
 
 
 @practice("key-length", "keys are short", "keys.prefix")

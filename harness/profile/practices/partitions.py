@@ -79,7 +79,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
     share, reached = shares.hottest_share, shares.account_rate_at(seen.targets.partition)
     why = (
         f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
-        "of the load"
+        f"of the {'listed keys' if seen.keys_only else 'load'}"
     )
     if severity is Severity.FINE:
         return fine(f"{why}, no more than its share.", setting=setting)
@@ -96,7 +96,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
     )
     if seen.recorded:
         why += f" The highest rate was {number(seen.peak or 0)}."
-    elif severity is Severity.CONSIDER:
+    elif severity is Severity.CONSIDER and not seen.keys_only:
         why += f" This profile requests {number(seen.peak or 0)}."
     return Assessment(severity, why, setting)
 
@@ -212,7 +212,7 @@ def tiny_partitions(seen: Seen) -> Assessment | None:
     mean = seen.loaded_entities / seen.loaded_partitions
     if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
         return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
-    if not over:
+    if not over and not seen.keys_only:
         return fine("Partitions are tiny, but no query goes over several of them.")
     why = (
         f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,11 +16,13 @@ from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
 from harness.model.services.service import RAISED, LimitUnit
+from harness.profile.checks.listed_keys import ListedKeys
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity, Source
 from harness.report.names import partition_name, shortened
 from harness.report.predicted import range_words
+from harness.report.terminal.keys import keys_json, keys_shown, keys_verdict
 from harness.report.terminal.page import Page, facts, grid
 from harness.report.terminal.request_units import charges_json, charges_shown
 
@@ -44,12 +46,14 @@ class Checked:
         name: Name of a profile, or id of a run.
         question: The question of the profile; of an application, empty.
         seen: What it would send, or did send.
+        keys: The keys, where nothing else is known.
     """
 
     name: str
     question: str
     seen: Seen
     facts: tuple[tuple[str, str], ...] = ()
+    keys: ListedKeys | None = None
 
 
 def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str:
@@ -57,10 +61,13 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
     title = "measured" if checked.seen.recorded else "predicted"
     charges, profile = checked.seen.charges, checked.seen.profile
     limited = checked.seen.limited_in is LimitUnit.ENTITIES
-    shares = _shares(checked.seen, page, limited=limited)
+    shares = [] if checked.keys else _shares(checked.seen, page, limited=limited)
     parts: list[RenderableType] = [Text(page.show(checked.name), "bold")]
     if checked.question:
         parts.append(Text(page.show(checked.question), "italic"))
+    if checked.keys is not None:
+        parts.append(Text(keys_verdict(findings), "bold"))
+        parts += keys_shown(checked.keys, page)
     if checked.facts:
         parts.append(page.section("what the run sent", facts(checked.facts, page)))
     if shares:
@@ -98,11 +105,19 @@ def _about_keys(findings: Sequence[Finding]) -> bool:
 
 def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
     shares, charges = checked.seen.shares, checked.seen.charges
+    if checked.keys is not None:
+        return _json(
+            {
+                "keys_of": checked.name,
+                "verdict": keys_verdict(findings),
+                **_findings(findings),
+                "keys": keys_json(checked.keys),
+            }
+        )
     content: dict[str, Any] = {
         "run_id" if checked.seen.recorded else "profile": checked.name,
         "question": checked.question,
-        "practices": len(findings),
-        "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
+        **_findings(findings),
         "measured" if checked.seen.recorded else "prediction": {
             **shares.model_dump(),
             "partition_reaches_its_target_at_entities_per_s": _reached(checked.seen),
@@ -110,9 +125,20 @@ def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
         if charges is None
         else shares.model_dump(),
         **({} if charges is None else {"request_units": charges_json(charges)}),
+    }
+    return _json(content)
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False)
+
+
+def _findings(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "practices": len(findings),
+        "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
         "findings": [_finding(finding) for finding in findings],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:

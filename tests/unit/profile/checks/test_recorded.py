@@ -454,7 +454,7 @@ def test_the_command_reads_a_record(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name a profile, or a run with --record"),
+        ([], "name a profile, a run with --record, or a file of keys"),
         (["single-partition", "--record", "RUN"], "leave PROFILE, --set and --host-kind out"),
         (
             ["--record", "RUN", "--set", "keys.partitions=2"],

@@ -1,0 +1,162 @@
+"""Keys alone: a verdict, what their tokens are, and how they sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from harness.model.figures import counted, percent
+from harness.model.key_notations import SortOrder, TokenKind
+from harness.model.key_tokens import KeyShape, KeyToken, tokens_of
+from harness.profile.checks.listed_keys import SAMPLE, KeyColumn, ListedKeys, ListedTable
+from harness.profile.practices.checklist import Finding, of_severity
+from harness.profile.practices.practice import Severity
+from harness.report.terminal.page import Page, grid
+
+_WIDTH = 40
+_SHOWN = 0.995
+"""Share of the keys from which on other layouts are not worth a line."""
+
+
+def keys_verdict(findings: Sequence[Finding]) -> str:
+    """What is wrong with the keys, in one line."""
+    said = [
+        f"{words}: {', '.join(finding.practice.name for finding in found)}"
+        for severity, words in ((Severity.OFFENDS, "Violated"), (Severity.CONSIDER, "To consider"))
+        if (found := of_severity(findings, severity))
+    ]
+    return ". ".join([*said, ""]).strip() or "No practice is violated that keys alone show."
+
+
+def keys_shown(listed: ListedKeys, page: Page) -> Iterator[RenderableType]:
+    """A section for PartitionKeys and one for RowKeys, by table, then what was left out."""
+    for name, table in listed.tables.items():
+        of = f" of table {name}" if name else ""
+        columns = [("PartitionKey", table.partition_keys), ("RowKey", table.row_keys)]
+        for what, column in columns:
+            if column.count:
+                facts = _facts(listed, table, column)
+                yield page.section(page.show(what + of), *_column(column, facts, page))
+    if listed.notes:
+        yield page.section("notes", *(Text(page.show(note)) for note in listed.notes))
+
+
+def _facts(listed: ListedKeys, table: ListedTable, column: KeyColumn) -> str:
+    about = "about " if column.distinct >= SAMPLE else ""
+    facts = [f"{about}{column.distinct:,} different in {counted(column.count, 'key')}"]
+    if column is table.row_keys:
+        return facts[0]
+    key, share = table.hottest
+    if table.uses > column.distinct > 1:
+        unit = f"{listed.unit}s"
+        facts.append(f"the most frequent, {key!r}, has {percent(share)} of the {unit}")
+    if table.own_partitions:
+        facts.append("each row has a partition of its own")
+    return "; ".join(facts)
+
+
+def _column(column: KeyColumn, facts: str, page: Page) -> Iterator[RenderableType]:
+    shape = tokens_of(column.keys)
+    layouts = (shape, *shape.others)
+    yield Text(page.show(f"{_capital(facts)}."))
+    for layout in layouts:
+        if len(layouts) > 1:
+            share = percent(layout.matching / layout.keys)
+            yield Text(page.show(f"{share} are like {layout.example!r}:"))
+        yield Text(page.show(layout.template))
+        # The template shows separators.
+        shown = [token for token in layout.tokens if token.kind is not TokenKind.SEPARATOR]
+        bound = "≥ " if shape.keys < column.distinct else ""
+        rows = [_row(token, page, bound) for token in shown]
+        head = tuple(Text(word, "dim") for word in ("token", "sorts", "different", "examples"))
+        yield grid([head, *rows], right=(2,))
+        yield Text(page.show(time_sentence(layout)))
+    if sum(layout.matching for layout in layouts) < _SHOWN * shape.keys:
+        other = shape.keys - sum(layout.matching for layout in layouts)
+        yield Text(f"{percent(other / shape.keys)} of the keys have other forms.", "dim")
+
+
+def _row(token: KeyToken, page: Page, bound: str) -> tuple[str, str, str, str]:
+    examples = ", ".join(page.short(example, _WIDTH) or "(empty)" for example in token.examples)
+    if not token.varies:
+        return (str(token.kind), "", "", examples)
+    return (token_words(token), str(token.order), page.show(f"{bound}{token.distinct:,}"), examples)
+
+
+def token_words(token: KeyToken) -> str:
+    """What a token is: ``date yyyy-MM-dd``, ``number of 3 digits``."""
+    if not token.form or token.form.startswith(str(token.kind)):
+        return token.form or str(token.kind)
+    return f"{token.kind}: {token.form}"
+
+
+def time_sentence(shape: KeyShape) -> str:
+    """Whether keys sort by time."""
+    token = next((token for token in shape.tokens if token.timed), None)
+    if token is None:
+        return "No part of the key is a time."
+    if token.order is SortOrder.BROKEN:
+        example = ""
+        if token.wrong is not None:
+            example = f": {token.wrong[0]} sorts before {token.wrong[1]}"
+        return f"Does not sort by time{example}."
+    if token is not shape.leading:
+        return "Sorts by time only among keys with the same beginning."
+    if token.order is SortOrder.EARLIER:
+        return "Sorts by time, the newest first: new keys come first."
+    return "Sorts by time, the oldest first: new keys come last."
+
+
+def keys_json(listed: ListedKeys) -> dict[str, Any]:
+    return {
+        "unit": listed.unit,
+        "tables": [
+            {
+                "table": name,
+                "uses": table.uses,
+                "rows": table.rows,
+                "most_frequent": table.hottest[0],
+                "most_frequent_share": table.hottest[1],
+                "own_partitions": table.own_partitions,
+                "partition_key": _column_json(table.partition_keys),
+                "row_key": _column_json(table.row_keys) if table.row_keys.count else None,
+            }
+            for name, table in listed.tables.items()
+        ],
+        "notes": listed.notes,
+    }
+
+
+def _column_json(column: KeyColumn) -> dict[str, Any]:
+    shape = tokens_of(column.keys)
+    return {
+        "keys": column.count,
+        "distinct": column.distinct,
+        "distinct_is_exact": column.distinct < SAMPLE,
+        "refused": column.refused,
+        "layouts": [
+            {
+                "template": layout.template,
+                "share": layout.matching / layout.keys,
+                "time": time_sentence(layout),
+                "tokens": [
+                    {
+                        "kind": str(token.kind),
+                        "form": token.form,
+                        "order": str(token.order) if token.varies else "",
+                        "distinct": token.distinct,
+                        "examples": token.examples,
+                    }
+                    for token in layout.tokens
+                ],
+            }
+            for layout in (shape, *shape.others)
+        ],
+    }
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
