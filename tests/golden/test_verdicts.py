@@ -7,20 +7,37 @@ with the side that limited the run, or which observations it has in place of tho
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import pytest
+
+from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
+from harness.model.operation import WHOLE_TABLE
 from harness.model.outcome import Fault, Outcome, Scope
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS
-from harness.model.services.storage import GATEWAY
-from tests.support.evidence import answered_after, evidence, generator, late, snapshot_of, torn
+from harness.model.services.storage import AZURITE, GATEWAY
+from tests.support.evidence import (
+    answered_after,
+    evidence,
+    generator,
+    late,
+    scanned,
+    snapshot_of,
+    torn,
+    watched_evidence,
+)
 from tests.support.golden import changes, check
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
 """1,000 operations/s of 4 ms: four users are busy with them."""
 HOT = snapshot_of({"p0": 2500})
+LOW = snapshot_of({"p0": 50, "p1": 40}, throttled_per_s=1)
+MANY = tuple(f"p{number:02d}" for number in range(11))
 DUE = dataclasses.replace(SLOW, counts=dataclasses.replace(SLOW.counts, due=1000, dropped=4))
 BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
@@ -48,6 +65,99 @@ TWO = generator(
     lag_s_max=0.012,
 )
 FIVE = TWO.model_copy(update={"cpu_percents": (80.0, 40.0, 30.0, 20.0, 10.0)})
+
+
+def refused(throttled: int) -> Snapshot:
+    """1,000 entities/s with so many throttled attempts of 10,000."""
+    answers = {
+        (503, "ServerBusy", Scope.PARTITION): throttled,
+        (204, "", Scope.NONE): 10_000 - throttled,
+    }
+    part = SLOW.partitions[0].model_copy(update={"attempts": answers})
+    counts = dataclasses.replace(SLOW.counts, attempts=10_000)
+    return dataclasses.replace(SLOW, attempts=answers, partitions=(part,), counts=counts)
+
+
+def answered(status: int, code: str, count: int, throttled: int = 0) -> Evidence:
+    """So many of the 10,000 attempts of a run had this answer, and others were throttled."""
+    found = {
+        (204, "", Scope.NONE): 10_000 - count - throttled,
+        (status, code, Scope.NONE): count,
+        (503, "ServerBusy", Scope.PARTITION): throttled,
+    }
+    counts = dataclasses.replace(SLOW.counts, attempts=10_000)
+    return evidence(dataclasses.replace(SLOW, attempts=found, counts=counts))
+
+
+def ended(**outcomes: int) -> Evidence:
+    """So many operations had these outcomes."""
+    found = {Outcome(name): count for name, count in outcomes.items()}
+    return evidence(dataclasses.replace(SLOW, outcomes=found))
+
+
+def hardly_answered(failed: int) -> Evidence:
+    """So many operations that were never answered, beside a single one that was."""
+    few = snapshot_of({"p0": 2}, operations_per_s=2)
+    attempts = {(0, "read_timeout", Scope.NONE): 2 * failed}
+    outcomes = {Outcome.SUCCESS: 1, Outcome.TIMEOUT: failed}
+    return evidence(dataclasses.replace(few, attempts=attempts, outcomes=outcomes))
+
+
+def waiting(operations: float, **more: Any) -> Evidence:
+    """1,000 entities/s with so many operations waiting for their answer on average."""
+    assert SLOW.service_ms is not None
+    mean = operations * 10_000 / SLOW.service_ms.count
+    service = SLOW.service_ms.model_copy(update={"mean": mean})
+    return evidence(dataclasses.replace(SLOW, service_ms=service), **more)
+
+
+def using(wanted_per_s: float | None = None, **figures: Any) -> Evidence:
+    """A generator with these figures."""
+    return evidence(SLOW, wanted_per_s=wanted_per_s, generator=generator(**figures))
+
+
+def enforced(**refusals: int) -> Evidence:
+    """A stand-in with the published limits, and what each of them refused."""
+    limits = {"partition_per_s": 2000, "account_per_s": 20_000, "server_per_s": 4000}
+    return evidence(LOW, enforced=EnforcedPart(**limits, refusals=refusals))
+
+
+FULL: dict[str, Any] = {"wanted_per_s": 2000.0, "users": 20}
+HELD = 1000.0
+BOUNDS: dict[str, Evidence] = {
+    "9 of 10,000 attempts were throttled": evidence(refused(9)),
+    "10 of 10,000": evidence(refused(10)),
+    "9 of 10,000 operations timed out": ended(success=9991, timeout=9),
+    "10 of 10,000 timed out": ended(success=9990, timeout=10),
+    "95.06% of the wanted rate was held": evidence(SLOW, wanted_per_s=1052.0),
+    "94.97% of it": evidence(SLOW, wanted_per_s=1053.0),
+    "15.9 of 20 users waited": waiting(15.9, **FULL),
+    "16 of 20 users": waiting(16.0, **FULL),
+    "a core was busy in 19% of the seconds": using(busy_share=0.19),
+    "a core in 20%": using(busy_share=0.2),
+    "the machine was busy in 19% of the seconds": using(machine_busy_share=0.19),
+    "the machine in 20%": using(machine_busy_share=0.2),
+    "operations left 0.49 s late": using(lag_s_max=0.49),
+    "0.5 s late": using(lag_s_max=0.5),
+    "a core was used by 96.9%, and the rate was held": using(HELD, cpu_percent_mean=96.9),
+    "by 97%, and the rate was held": using(HELD, cpu_percent_mean=97.0),
+    "18 of 19 connections were in use": evidence(
+        SLOW, **FULL, connections=19, connections_in_use=18
+    ),
+    "19 of 19": evidence(SLOW, **FULL, connections=19, connections_in_use=19),
+    "20 of 20, as many as users": evidence(SLOW, **FULL, connections=20, connections_in_use=20),
+    "19 of 19, and the rate was held": evidence(
+        SLOW, wanted_per_s=HELD, connections=19, connections_in_use=19
+    ),
+    "latency has not quite doubled": waiting(16.0, light_latency_s=0.4001),
+    "latency has doubled": waiting(16.0, light_latency_s=0.4),
+    "latency has grown, and 15.9 of 20 users waited": waiting(15.9, light_latency_s=0.01),
+    "9 of 1,000 due operations were not sent": evidence(DUE, **FULL, scheduled=True, waiting=5),
+    "10 of 1,000": evidence(DUE, **FULL, scheduled=True, waiting=6),
+    "the target itself was served": evidence(snapshot_of({"p0": 2000})),
+    "an entity more": evidence(snapshot_of({"p0": 2001})),
+}
+"""A figure at its threshold and the one just before it."""
 
 VERDICTS: dict[str, Evidence] = {
     "Below both targets and no cap: within target, nobody knows what limited it": evidence(SLOW),
@@ -139,6 +249,63 @@ VERDICTS: dict[str, Evidence] = {
     ),
     "The last report of a worker is missing": evidence(SLOW, all_reported=False),
     "Cut short": evidence(SLOW, cut_short_by="the loss of every worker"),
+    "Half of its target is near a limit": evidence(snapshot_of({"p0": 1000}, throttled_per_s=1)),
+    "Less is not": evidence(snapshot_of({"p0": 999}, throttled_per_s=1)),
+    "Throttled far below the target": evidence(LOW),
+    "The same at a gateway elsewhere, which may have any limits": evidence(LOW, kind=GATEWAY),
+    "The same at Azurite, which throttles nothing": evidence(LOW, kind=AZURITE),
+    "A stand-in counts what its limits refused: most by a server": enforced(
+        server=30, partition=2, moving=50
+    ),
+    "All by a server": enforced(server=2),
+    "Most by a partition": enforced(partition=2, moving=50),
+    "All by the account": enforced(account=2),
+    "None by a limit: of its faults nobody knows": enforced(),
+    "9 of 10,000 attempts failed, and retries hid it": answered(500, "InternalError", 9),
+    "10 of 10,000": answered(500, "InternalError", 10),
+    "A hundredth was reset": answered(0, "connection_reset", 100),
+    "An endpoint that refuses what it is asked works": answered(403, "AuthorizationFailure", 5000),
+    "More attempts were throttled than failed": answered(500, "InternalError", 200, 300),
+    "More attempts failed than were throttled": answered(500, "InternalError", 300, 200),
+    "Conflicts are regular answers": answered(409, "EntityAlreadyExists", 4000),
+    "500 OperationTimedOut is throttling": answered(500, "OperationTimedOut", 4000),
+    "Time-outs of a busy generator are its own": dataclasses.replace(
+        answered(0, "read_timeout", 200), generator=BUSY
+    ),
+    "Operations that fail leave nothing else to say": dataclasses.replace(
+        ended(success=900, connection=90, timeout=10), wanted_per_s=1000.0
+    ),
+    "Missing entities, conflicts and lost races are no failures": ended(
+        success=500, not_found=300, conflict=200
+    ),
+    "Nine operations that were not answered are too few": hardly_answered(9),
+    "Ten are enough": hardly_answered(10),
+    "An emulator": evidence(SLOW, kind=AZURITE),
+    "Entities of 4 KiB": evidence(SLOW, entity_bytes=4096),
+    "Queries make a partition hot": evidence(scanned()),
+    "Queries make the account busy": evidence(scanned(MANY, queries_per_s=15)),
+    "Counts are estimated": evidence(scanned(entities=50, estimated=True)),
+    "Most counts are those of queries over several partitions, and a lower bound": evidence(
+        scanned((WHOLE_TABLE,), entities=50, writes_per_s=300, estimated=True)
+    ),
+    "A watched application that asks for no more": watched_evidence(),
+    "Whose thread had no CPU": watched_evidence(
+        generator=generator(busy_share=0.5, cpu_percents=(95.0,))
+    ),
+    "Whose neighbours used the machine up": watched_evidence(
+        generator=generator(machine_busy_share=0.5, cpu_percents=(12.0,))
+    ),
+    "Behind a busy gateway": watched_evidence(part={"gateway_busy_share": 0.5}),
+    "Over the target, whatever the CPU says": watched_evidence(
+        snapshot_of({"shop/p0": 2500}), generator=generator(busy_share=0.5)
+    ),
+    "Throttled, which its SDK hid": watched_evidence(
+        snapshot_of({"shop/p0": 1000}, throttled_per_s=1)
+    ),
+    "That sent nothing": watched_evidence(part={"requests": 0, "cause": "Use --tls"}),
+    "That asked for no entity": watched_evidence(
+        part={"requests": 2, "others": 2, "cause": "Use --tls"}
+    ),
 }
 OBSERVED: dict[str, Evidence] = {
     "a wanted rate": evidence(SLOW, wanted_per_s=2000.0),
@@ -160,6 +327,11 @@ OBSERVED: dict[str, Evidence] = {
     "two workers": evidence(SLOW, generator=TWO),
     "five workers": evidence(SLOW, generator=FIVE),
     "a generator of which nothing is known": evidence(SLOW, generator=generator()),
+    "queries": evidence(scanned()),
+    "queries beside writes, with estimated counts": evidence(
+        scanned(entities=125, writes_per_s=2500, estimated=True)
+    ),
+    "queries over several partitions": evidence(scanned((WHOLE_TABLE,))),
 }
 
 
@@ -172,8 +344,32 @@ def test_verdicts() -> None:
         assert verdict.why.lower() in verdict.sentence.lower()
         assert all(line.endswith(".") for line in verdict.evidence)
         found = f"{verdict.result}, limited by: {verdict.limited_by}"
-        lines += [f"# {name}", found, verdict.sentence, ""]
+        below = filter(None, (verdict.failures, verdict.footnote))
+        lines += [f"# {name}", found, verdict.sentence, *(f"- {text}" for text in below), ""]
     check("verdicts.txt", "\n".join(lines))
+
+
+def test_both_sides_of_every_bound() -> None:
+    """A figure at its threshold and the one just before it lead to different findings."""
+    found = {name: judge(given) for name, given in BOUNDS.items()}
+    lines = [f"{name}: {of.result}, limited by: {of.limited_by}" for name, of in found.items()]
+    check("bounds.txt", "\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize(
+    ("given", "second"),
+    [
+        (evidence(SLOW, generator=BUSY), "The CPU use of the generator "),
+        (waiting(18, **FULL), "Service latency was "),
+        (evidence(refused(10)), "Service latency was "),
+        (evidence(SLOW), "None of "),
+    ],
+)
+def test_the_evidence_begins_with_what_decided(given: Evidence, second: str) -> None:
+    """The rate comes first, then what the verdict rests on."""
+    first = judge(given).evidence[:2]
+    assert first[0].startswith("The mean rate was ")
+    assert first[1].startswith(second)
 
 
 def test_observations() -> None:

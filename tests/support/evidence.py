@@ -11,6 +11,7 @@ from harness.measure.counts.latency import CountedLatency, LatencyHistogram
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import SearchPart
+from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.record.record_builder import assembled
 from harness.measure.verdict.evidence import Evidence
@@ -61,6 +62,37 @@ def snapshot_of(
     return ledger.snapshot(start=START, end=START + seconds)
 
 
+def scanned(
+    keys: tuple[str, ...] = ("p0",),
+    *,
+    queries_per_s: int = 20,
+    entities: int = 125,
+    returned: int = 2,
+    writes_per_s: int = 0,
+    throttled: bool = False,
+    estimated: bool = False,
+) -> Snapshot:
+    """Each key is queried and written so often for ten seconds; a write counts 1."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    query = {"entities": entities, "entities_returned": returned, "estimated": estimated}
+    for second in range(START, START + 10):
+        at_s = float(second)
+        attempts: tuple[Attempt, ...] = (Attempt(status=200, sent_s=at_s, latency_s=0.004),)
+        if throttled:
+            busy = Attempt(status=503, sent_s=at_s, latency_s=0.1, scope=Scope.PARTITION)
+            attempts = (busy, *attempts)
+        for key in keys:
+            for kind, count, counts in (
+                (Kind.QUERY, queries_per_s, query),
+                (Kind.INSERT, writes_per_s, {"entities": 1}),
+            ):
+                for _ in range(count):
+                    asked = Operation(kind=kind, partition_key=key)
+                    ledger.add(done(asked, at_s, 0.004, attempts=attempts, **counts))
+    return ledger.snapshot(start=START, end=START + 10)
+
+
 IDLE = GeneratorLog().view(START, START)
 QUIET = IDLE.model_copy(update={"cpu_percent_max": 50.0, "cpu_percent_mean": 40.0})
 
@@ -83,6 +115,18 @@ def evidence(snapshot: Snapshot, **changes: Any) -> Evidence:
         "all_reported": True,
     }
     return Evidence(**(parts | changes))
+
+
+CALM = snapshot_of({"shop/p0": 1000})
+
+
+def watched_evidence(
+    snapshot: Snapshot = CALM, *, part: dict[str, Any] | None = None, **changes: Any
+) -> Evidence:
+    """The evidence of an application with some requests, but for ``changes``."""
+    known = WatchedPart(**{"requests": 1000, "passed": 1000, **(part or {})})
+    figures = {"users": 0, "entity_bytes": 0, "generator": IDLE, "watched": known, **changes}
+    return evidence(snapshot, **figures)
 
 
 def late(snapshot: Snapshot, by_s: int) -> Snapshot:
