@@ -12,7 +12,7 @@ from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
 from tests.support.web_pages import Pages, drawn
 
 pytestmark = pytest.mark.browser
@@ -59,15 +59,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     held = EnforcedPart(
         partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=(move,)
     )
-    record = with_heat(
-        with_partitions(with_courses(kept("run-v1-search.json")), keys, folded=True),
-        keys,
-        lambda row, column: 20 * row + column % 7,
-        lambda row, column: int(column % 5 == row),
-    ).model_copy(update={"enforced": held})
+    record = altered(
+        with_heat(
+            with_partitions(with_courses(kept("run-v1-search.json")), keys, folded=True),
+            keys,
+            lambda row, column: 20 * row + column % 7,
+            lambda row, column: int(column % 5 == row),
+        ),
+        enforced=held,
+    )
     runs = [with_courses(kept()), record]
     subjects = [Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", runs, strict=True)]
-    trends, single = trends_of([runs[0], runs[0].model_copy(update={"run_id": "later"})])
+    trends, single = trends_of([runs[0], altered(runs[0], run_id="later")])
     folder = tmp_path_factory.mktemp("pages")
     made = {}
     for name, text in {

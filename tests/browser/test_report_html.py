@@ -11,7 +11,7 @@ from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
 from tests.support.web_pages import PATIENCE_MS, Pages, drawn
 
 pytestmark = pytest.mark.browser
@@ -98,7 +98,7 @@ def test_pages_of_several_runs_are_drawn(pages: Pages, tmp_path: Path) -> None:
     subjects = [
         Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", records, strict=True)
     ]
-    later = records[0].model_copy(update={"run_id": "later"})
+    later = altered(records[0], run_id="later")
     trends, single = trends_of([*records, later])
     for name, text in {
         "compare": compare_page(compare(subjects, [])),
@@ -120,13 +120,11 @@ def test_partitions_are_searched_and_sorted(pages: Pages, tmp_path: Path) -> Non
     keys = [f"tenant-{place}" for place in range(12)]
     record = with_partitions(kept(), keys, folded=True)
     parts = tuple(
-        part.model_copy(
-            update={"entities_per_s": part.entities_per_s.model_copy(update={"mean": 9.0 * place})}
-        )
+        altered(part, entities_per_s={"mean": 9.0 * place})
         for place, part in enumerate(record.partitions)
     )
     path = tmp_path / "many.html"
-    path.write_text(document(record.model_copy(update={"partitions": parts})), encoding="utf-8")
+    path.write_text(document(altered(record, partitions=parts)), encoding="utf-8")
     page = pages(path.as_uri())
     table = page.locator("#partitions table")
     names = table.locator("tbody tr:visible td:first-child")
@@ -169,12 +167,10 @@ def test_names_of_keys_beside_a_heat_map_are_whole(pages: Pages, tmp_path: Path)
     keys = [f"{place}0000000000000-{place}80-0000" for place in range(4, 9)]
     record = with_heat(kept(), keys, lambda row, column: row + 1)
     assert record.heat is not None
-    ranges = tuple(
-        one.model_copy(update={"last": f"{one.last}-9-88-8888"}) for one in record.heat.ranges
-    )
-    heat = record.heat.model_copy(update={"ranges": ranges})
+    ranges = tuple(altered(one, last=f"{one.last}-9-88-8888") for one in record.heat.ranges)
+    heat = altered(record.heat, ranges=ranges)
     path = tmp_path / "wide.html"
-    path.write_text(document(record.model_copy(update={"heat": heat})), encoding="utf-8")
+    path.write_text(document(altered(record, heat=heat)), encoding="utf-8")
     shown = pages(path.as_uri())
     drawn(shown, "chart-heat")
     left = shown.evaluate("document.querySelector('#chart-heat').getBoundingClientRect().left")

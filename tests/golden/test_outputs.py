@@ -22,7 +22,7 @@ from harness.report.terminal.checklist import Checked, check_text, facts_of
 from harness.report.terminal.page import Page
 from tests.support.behaviour import attempt, insert, measured, query, result, write
 from tests.support.golden import check
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept()
 
@@ -57,32 +57,27 @@ def test_latencies() -> None:
 def rate(share: float) -> RunRecord:
     """The kept record at another rate."""
     part, partition = RECORD.account, RECORD.partitions[0]
-    rates = part.entities_per_s.model_copy(
-        update={"mean": part.entities_per_s.mean * share, "best_1s": 1894.0 * share}
+    rates = altered(
+        part.entities_per_s, mean=part.entities_per_s.mean * share, best_1s=1894.0 * share
     )
-    return RECORD.model_copy(
-        update={
-            "run_id": f"20251009T09{int(share * 100) % 60:02d}00Z-1f2e3d4c",
-            "account": part.model_copy(
-                update={"entities_per_s": rates, "ratio": rates.mean / 20_000}
-            ),
-            "partitions": (
-                partition.model_copy(update={"entities_per_s": rates, "ratio": rates.mean / 2_000}),
-            ),
-        }
+    return altered(
+        RECORD,
+        run_id=f"20251009T09{int(share * 100) % 60:02d}00Z-1f2e3d4c",
+        account=altered(part, entities_per_s=rates, ratio=rates.mean / 20_000),
+        partitions=(altered(partition, entities_per_s=rates, ratio=rates.mean / 2_000),),
     )
 
 
 def comparison() -> Comparison:
     """One run, its repeats at another rate, and a run that was client-limited."""
-    doubtful = RECORD.verdict.model_copy(update={"result": "client_limited"})
+    doubtful = altered(RECORD.verdict, result="client_limited")
     subjects = [
         Subject(letter="A", source="out/a", records=(RECORD,)),
         Subject(letter="B", source="out/b", records=(rate(1.2), rate(1.22), rate(1.24))),
         Subject(
             letter="C",
             source="out/c/run.json",
-            records=(rate(0.8).model_copy(update={"verdict": doubtful, "throttled_ratio": 0.0}),),
+            records=(altered(rate(0.8), verdict=doubtful, throttled_ratio=0.0),),
         ),
     ]
     return compare(subjects, [parse_regression("entities_per_s < 95%")])

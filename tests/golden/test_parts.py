@@ -20,7 +20,7 @@ from harness.report.export.markdown import markdown
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from tests.support.golden import changes, check
-from tests.support.records import kept, with_partitions
+from tests.support.records import altered, kept, with_partitions
 from tests.support.summary_parts import AUDIT, EXPECTED, MOVED, REASONS, SEARCH
 
 RECORD = kept()
@@ -29,9 +29,7 @@ FIRST, SECOND, *REST = RECORD.operations
 CONDITION = RECORD.conditions[0]
 ENDPOINT = RECORD.endpoint
 LATENCY = LatencyPart(count=1, mean=1.0, p50=1.5, p90=2.5, p99=3.5, max=4.5)
-NO_RATES = RECORD.account.entities_per_s.model_copy(
-    update={"mean": 0.0, "best_1s": 0.0, "best_10s": 0.0}
-)
+NO_RATES = altered(RECORD.account.entities_per_s, mean=0.0, best_1s=0.0, best_10s=0.0)
 EACH_STATUS = {
     "204": 100,
     "500 InternalError": 7,
@@ -44,7 +42,12 @@ EACH_STATUS = {
     "connection_reset": 13,
 }
 REFUSED = {"204": 100, "503 ServerBusy partition": 50}
-SCAN = {"kind": "full_table_scan", "type": "query", "entities": 5000, "entities_returned": 50}
+SCAN: dict[str, Any] = {
+    "kind": "full_table_scan",
+    "type": "query",
+    "entities": 5000,
+    "entities_returned": 50,
+}
 MOVES = tuple(
     MovePart(start_s=16.6 + place, offline_s=3.0, key=f"p{place}", from_server=0, to_server=1)
     for place in range(7)
@@ -71,14 +74,12 @@ def capped(kind: str, most: float | None, emulator: float = 500) -> dict[str, An
     load = {"max_entities_per_s": most, "emulator_max_entities_per_s": emulator}
     return {
         "profile": {**RECORD.profile, "load": load},
-        "endpoint": ENDPOINT.model_copy(update={"kind": kind}),
+        "endpoint": altered(ENDPOINT, kind=kind),
     }
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "A run without a request has no empty tables.": {
-        "counts": RECORD.counts.model_copy(update={"attempts": 0})
-    },
+    "A run without a request has no empty tables.": {"counts": altered(RECORD.counts, attempts=0)},
     "A run that was stopped before it measured anything has a report.": {
         "partitions": (),
         "operations": (),
@@ -87,8 +88,8 @@ CASES: dict[str, dict[str, Any]] = {
         "conditions": (),
         "service_ms": None,
         "measured_s": 0,
-        "counts": RECORD.counts.model_copy(update={"attempts": 0, "operations": 0}),
-        "account": RECORD.account.model_copy(update={"entities_per_s": NO_RATES}),
+        "counts": altered(RECORD.counts, attempts=0, operations=0),
+        "account": altered(RECORD.account, entities_per_s=NO_RATES),
     },
     "Each throttling status that occurred has a column; 500 InternalError is not throttling.": {
         "partitions": spread("p0", attempts_by_status=EACH_STATUS),
@@ -126,7 +127,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "The hottest ten partitions are listed; the others are one row, and so is what was folded.": {
         "partitions": spread(*(f"key{n:02d}" for n in range(13))),
-        "partitions_folded": PARTITION.model_copy(update={"key": "(other)"}),
+        "partitions_folded": altered(PARTITION, key="(other)"),
     },
     "A partition that was told apart late is marked, with its bounds.": {
         "partitions": spread(
@@ -141,42 +142,38 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "For Cosmos DB neither 2,000 nor 20,000 is named: it counts request units.": {
         "partitions": spread("p0", target=None, ratio=None),
-        "endpoint": ENDPOINT.model_copy(update={"kind": "cosmos"}),
-        "account": RECORD.account.model_copy(update={"target": None, "ratio": None}),
+        "endpoint": altered(ENDPOINT, kind="cosmos"),
+        "account": altered(RECORD.account, target=None, ratio=None),
         "profile": {},
     },
     "Entities of nearly 1 KiB are held against the targets as they are.": {
-        "entity": RECORD.entity.model_copy(update={"stored_bytes": 1000})
+        "entity": altered(RECORD.entity, stored_bytes=1000)
     },
     "A comparison with entities of another size is marked.": {
-        "entity": RECORD.entity.model_copy(update={"stored_bytes": 4096})
+        "entity": altered(RECORD.entity, stored_bytes=4096)
     },
     "A broken law frames the report.": {"invariants": ("due 10 is not sent 9",)},
     "A missing report frames the report.": {"complete": False},
     "A defect frames the report.": {"outcomes": {"defect": 3}},
     "In an open model each kind has its response latency.": {
-        "operations": tuple(
-            part.model_copy(update={"response_ms": LATENCY}) for part in RECORD.operations
-        ),
+        "operations": tuple(altered(part, response_ms=LATENCY) for part in RECORD.operations),
         "response_ms": LATENCY,
     },
     "Every outcome but plain success is named with its kinds.": {
         "operations": (
-            FIRST.model_copy(update={"outcomes": {"success": 9, "not_found": 2}}),
-            SECOND.model_copy(update={"outcomes": {"success_after_ambiguity": 1, "not_found": 1}}),
-            *(part.model_copy(update={"outcomes": {"success": 1}}) for part in REST),
+            altered(FIRST, outcomes={"success": 9, "not_found": 2}),
+            altered(SECOND, outcomes={"success_after_ambiguity": 1, "not_found": 1}),
+            *(altered(part, outcomes={"success": 1}) for part in REST),
         )
     },
     "A query shows what it scanned beside what it returned, by its kind.": {
-        "operations": (FIRST.model_copy(update=SCAN),)
+        "operations": (altered(FIRST, **SCAN),)
     },
     "A query that returned nothing has a density of 0.": {
-        "operations": (FIRST.model_copy(update={**SCAN, "entities_returned": 0}),)
+        "operations": (altered(FIRST, **SCAN | {"entities_returned": 0}),)
     },
     "What a query scanned is estimated where a client cannot know it.": {
-        "operations": (
-            FIRST.model_copy(update={**SCAN, "entities_estimated": 50, "uncertain": FIRST.count}),
-        )
+        "operations": (altered(FIRST, **SCAN, entities_estimated=50, uncertain=FIRST.count),)
     },
     "Rows of index tables without their target, and targets without a row, are counted.": {
         "pointers": (
@@ -189,7 +186,7 @@ CASES: dict[str, dict[str, Any]] = {
         "prediction": EXPECTED,
     },
     "A partition that was not measured has no share.": {
-        "prediction": EXPECTED.model_copy(update={"hottest": "p8"})
+        "prediction": altered(EXPECTED, hottest="p8")
     },
     "Reasons and advice stand below the verdict.": {
         "verdict": RECORD.verdict.model_copy(update=REASONS)
@@ -198,12 +195,9 @@ CASES: dict[str, dict[str, Any]] = {
         "throttling": MOVED
     },
     "No more than five outages are listed.": {
-        "throttling": MOVED.model_copy(
-            update={
-                "gaps": tuple(
-                    GapPart(start_s=3 * n, length_s=2, recovered_s=None) for n in range(9)
-                )
-            }
+        "throttling": altered(
+            MOVED,
+            gaps=tuple(GapPart(start_s=3 * n, length_s=2, recovered_s=None) for n in range(9)),
         )
     },
     "A search shows each step with its rates, its price, and why it failed.": search(),
@@ -218,24 +212,23 @@ CASES: dict[str, dict[str, Any]] = {
         "audit": AUDIT
     },
     "An audit says what it did not see.": {
-        "audit": AUDIT.model_copy(
-            update={
-                "rows": 500,
-                "exact": False,
-                "covered": 8,
-                "unread": 1,
-                "given_up": 2,
-                "cut_short": "the budget was used up",
-                "undecided": 1,
-            }
+        "audit": altered(
+            AUDIT,
+            rows=500,
+            exact=False,
+            covered=8,
+            unread=1,
+            given_up=2,
+            cut_short="the budget was used up",
+            undecided=1,
         )
     },
     "The limits of a gateway are named, and five of its moves; shares are of its limits.": {
         "enforced": LIMITS,
-        "endpoint": ENDPOINT.model_copy(update={"kind": "gateway"}),
+        "endpoint": altered(ENDPOINT, kind="gateway"),
     },
     "A gateway whose limits are not known may throttle elsewhere than the targets.": {
-        "endpoint": ENDPOINT.model_copy(update={"kind": "gateway"})
+        "endpoint": altered(ENDPOINT, kind="gateway")
     },
     "A window of a second has one best second.": {"measured_s": 1},
     "An account is held to the cap of a closed loop.": capped("storage", 300),

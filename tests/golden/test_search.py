@@ -14,7 +14,7 @@ from harness.report.export.markdown import markdown
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from tests.support.golden import changes, check
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept("run-v1-search.json")
 COSMOS = kept("run-v1-cosmos.json")
@@ -28,14 +28,12 @@ def without_throughput(record: RunRecord) -> RunRecord:
     def at_most(part: object) -> object:
         return part.held_against(10_000.0)  # type: ignore[attr-defined]
 
-    return record.model_copy(
-        update={
-            "request_units": record.request_units.held_against(None),
-            "partitions": tuple(
-                part.model_copy(update={"request_units": at_most(part.request_units)})
-                for part in record.partitions
-            ),
-        }
+    return altered(
+        record,
+        request_units=record.request_units.held_against(None),
+        partitions=tuple(
+            altered(part, request_units=at_most(part.request_units)) for part in record.partitions
+        ),
     )
 
 

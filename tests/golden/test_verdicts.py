@@ -31,6 +31,7 @@ from tests.support.evidence import (
     watched_evidence,
 )
 from tests.support.golden import changes, check
+from tests.support.records import altered
 
 SLOW = snapshot_of({"p0": 1000})
 WAITING = snapshot_of({"p0": 1000}, operations_per_s=1000)
@@ -64,7 +65,7 @@ TWO = generator(
     machine_busy_share=0.05,
     lag_s_max=0.012,
 )
-FIVE = TWO.model_copy(update={"cpu_percents": (80.0, 40.0, 30.0, 20.0, 10.0)})
+FIVE = altered(TWO, cpu_percents=(80.0, 40.0, 30.0, 20.0, 10.0))
 
 
 def refused(throttled: int) -> Snapshot:
@@ -73,7 +74,7 @@ def refused(throttled: int) -> Snapshot:
         (503, "ServerBusy", Scope.PARTITION): throttled,
         (204, "", Scope.NONE): 10_000 - throttled,
     }
-    part = SLOW.partitions[0].model_copy(update={"attempts": answers})
+    part = altered(SLOW.partitions[0], attempts=answers)
     counts = dataclasses.replace(SLOW.counts, attempts=10_000)
     return dataclasses.replace(SLOW, attempts=answers, partitions=(part,), counts=counts)
 
@@ -107,7 +108,7 @@ def waiting(operations: float, **more: Any) -> Evidence:
     """1,000 entities/s with so many operations waiting for their answer on average."""
     assert SLOW.service_ms is not None
     mean = operations * 10_000 / SLOW.service_ms.count
-    service = SLOW.service_ms.model_copy(update={"mean": mean})
+    service = altered(SLOW.service_ms, mean=mean)
     return evidence(dataclasses.replace(SLOW, service_ms=service), **more)
 
 
@@ -118,8 +119,10 @@ def using(wanted_per_s: float | None = None, **figures: Any) -> Evidence:
 
 def enforced(**refusals: int) -> Evidence:
     """A stand-in with the published limits, and what each of them refused."""
-    limits = {"partition_per_s": 2000, "account_per_s": 20_000, "server_per_s": 4000}
-    return evidence(LOW, enforced=EnforcedPart(**limits, refusals=refusals))
+    part = EnforcedPart(
+        partition_per_s=2000, account_per_s=20_000, server_per_s=4000, refusals=refusals
+    )
+    return evidence(LOW, enforced=part)
 
 
 FULL: dict[str, Any] = {"wanted_per_s": 2000.0, "users": 20}

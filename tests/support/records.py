@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from tests.support.golden import GOLDEN
 
 KEPT = GOLDEN / "run-v1.json"
+Part = TypeVar("Part", bound=BaseModel)
 
 
 def kept(name: str = KEPT.name) -> RunRecord:
     """A record that a run kept."""
     return RunRecord.from_json((GOLDEN / name).read_bytes())
+
+
+def altered(part: Part, **fields: Any) -> Part:
+    """``part`` with other fields; a dict for a field that is a part itself names its fields."""
+    parts = {name: getattr(part, name) for name in fields}
+    update = {
+        name: altered(parts[name], **value)
+        if isinstance(value, dict) and isinstance(parts[name], BaseModel)
+        else value
+        for name, value in fields.items()
+    }
+    return part.model_copy(update=update)
 
 
 def line_with(text: str, part: str) -> str:

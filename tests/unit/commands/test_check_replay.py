@@ -10,7 +10,7 @@ import pytest
 from harness.cli import main
 from harness.profile.build.workload import read_trace
 from harness.profile.profile_loader import resolve
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 TRACE = Path(__file__).parents[3] / "examples" / "append-only-log" / "append-only-log.trace"
 REPLAY = f"replay.trace={TRACE}"
@@ -49,9 +49,7 @@ def test_the_record_of_a_replay_is_checked(
     replay = named.profile.replay
     assert replay is not None
     settings = named.profile.model_dump(mode="json", exclude={"replay": {"found"}})
-    record = kept().model_copy(
-        update={"profile": {"name": "replay", **settings}, "replay": replay.found}
-    )
+    record = altered(kept(), profile={"name": "replay", **settings}, replay=replay.found)
     path = tmp_path / "run.json"
     path.write_text(record.to_json(), encoding="utf-8")
     found = findings(capsys, "--record", str(path))

@@ -16,21 +16,20 @@ from harness.commands.records import recorded_traffic
 from harness.measure.record.origin import ReplayPart
 from tests.support.golden import GOLDEN
 from tests.support.recorded import Application, record
-from tests.support.records import kept, with_courses, with_heat
+from tests.support.records import altered, kept, with_courses, with_heat
 from tests.unit.trace.test_logs import REQUESTS, json_lines
 
 
 def run(folder: Path, place: int, rate: float, **profile: Any) -> Path:
     """The folder of a run of the kept profile, a day after the one before."""
     record = with_heat(with_courses(kept()), ["p0"], lambda row, column: 9)
-    rates = record.account.entities_per_s.model_copy(update={"mean": rate})
-    record = record.model_copy(
-        update={
-            "run_id": f"run-{place}",
-            "started_at": f"2026-11-{place:02d}T05:00:00.000Z",
-            "profile": {**record.profile, **profile},
-            "account": record.account.model_copy(update={"entities_per_s": rates}),
-        }
+    rates = altered(record.account.entities_per_s, mean=rate)
+    record = altered(
+        record,
+        run_id=f"run-{place}",
+        started_at=f"2026-11-{place:02d}T05:00:00.000Z",
+        profile={**record.profile, **profile},
+        account={"entities_per_s": rates},
     )
     path = folder / record.run_id
     path.mkdir()
@@ -133,7 +132,7 @@ def replayed(trace: Path, folder: Path, **found: Any) -> Path:
     record, recording = recorded_traffic(trace)
     part = ReplayPart(trace=trace.name, fingerprint=recording.fingerprint, run_id=record.run_id)
     fields = {"run_id": "again", "watched": None, "session": "wire", "redacted": False}
-    replay = record.model_copy(update={**fields, "replay": part.model_copy(update=found)})
+    replay = altered(record, **fields, replay=part.model_copy(update=found))
     folder.mkdir()
     (folder / "run.json").write_text(replay.to_json(), encoding="utf-8")
     return folder

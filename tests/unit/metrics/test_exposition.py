@@ -32,6 +32,7 @@ from tests.support.metrics_page import (
     scrape,
     series,
 )
+from tests.support.records import altered
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +93,7 @@ def renamed(keys: list[str]) -> Exposed:
     """
     run = exposed(*(result(f"x{n:04d}", entities=n + 1) for n in range(len(keys))))
     views = {view.key: view for view in run.snapshot.partitions}
-    partitions = tuple(
-        views[f"x{n:04d}"].model_copy(update={"key": key}) for n, key in enumerate(keys)
-    )
+    partitions = tuple(altered(views[f"x{n:04d}"], key=key) for n, key in enumerate(keys))
     return dataclasses.replace(
         run, snapshot=dataclasses.replace(run.snapshot, partitions=partitions)
     )

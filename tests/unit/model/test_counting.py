@@ -25,7 +25,7 @@ def query(key_range: KeyRange = ALL_KEYS, **rest: Any) -> Operation:
     return Operation(kind=Kind.QUERY, partition_key="p", key_range=key_range, **rest)
 
 
-def over_all(**bounds: str) -> Operation:
+def over_all(**bounds: Any) -> Operation:
     return Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=KeyRange(**bounds))
 
 

@@ -40,7 +40,7 @@ from harness.report.web.document import embedded, update
 from harness.report.web.tabs import rows_of, verdict_rows
 from tests.support.behaviour import attempt, counted, insert, query, result, write
 from tests.support.golden import GOLDEN
-from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
 
 REGRESSIONS = tuple(map(parse_regression, ("entities_per_s < 95%", "p99(service) > first + 1ms")))
 ODD: tuple[Any, ...] = (
@@ -71,62 +71,60 @@ def whole() -> dict[str, Any]:
     keys = [f"p{number}" for number in range(3)]
     record = with_partitions(with_courses(kept("run-v1-search.json")), keys, folded=True)
     record = with_heat(record, keys, lambda row, column: row * column, lambda row, column: row)
-    estimated = record.partitions[2].model_copy(
-        update={
-            "exact": False,
-            "since": 1760000003.0,
-            "estimate": EstimatePart(at_least=3, at_most=9),
-            "response_ms": record.service_ms,
-        }
+    estimated = altered(
+        record.partitions[2],
+        exact=False,
+        since=1760000003.0,
+        estimate=EstimatePart(at_least=3, at_most=9),
+        response_ms=record.service_ms,
     )
     stages: list[dict[str, Any]] = [{"to_entities_per_s": 3.0}, {"to_entities_per_s": 9.5}]
     advice = AdvicePart(text="spread the keys", document="a document", section="a section")
-    return record.model_copy(
-        update={
-            "profile": {**record.profile, "stage": stages},
-            "enforced": EnforcedPart(
-                partition_per_s=250.0,
-                account_per_s=2500.0,
-                server_per_s=500.0,
-                moves=(MovePart(start_s=3.5, offline_s=2.0, key="p1", from_server=0, to_server=1),),
-            ),
-            "partitions": (*record.partitions[:2], estimated),
-            "response_ms": record.service_ms,
-            "invariants": ("due 5 is not sent 4",),
-            "verdict": record.verdict.model_copy(update={"advice": (advice,)}),
-            "throttling": ThrottlingPart(
-                first_s=3,
-                seconds=9,
-                stretches=2,
-                longest_s=5,
-                gap_count=1,
-                gaps=(GapPart(start_s=3, length_s=4, recovered_s=2),),
-            ),
-            "pointers": (PointersPart(table="ByTag", to="", rows=12, dangling=3, unnamed=4),),
-            "audit": AuditPart(
-                written=9,
-                rows=8,
-                acknowledged=7,
-                kept=5,
-                lost=1,
-                covered=1,
-                unacknowledged=3,
-                applied=1,
-                not_applied=1,
-                undecided=1,
-                examples=("one",),
-            ),
-            "prediction": PredictionPart(
-                hottest="p0",
-                hottest_share=0.5,
-                ranges=(("p0", "p1"), ("p2", "p2")),
-                hottest_range=0,
-                hottest_range_share=0.7,
-                over_partitions_share=0.1,
-            ),
-            "behaviour": behaviour(),
-            "machine": MachinePart(cpus=2, platform="Linux", python="3.11", packages={"a": "1"}),
-        }
+    return altered(
+        record,
+        profile={**record.profile, "stage": stages},
+        enforced=EnforcedPart(
+            partition_per_s=250.0,
+            account_per_s=2500.0,
+            server_per_s=500.0,
+            moves=(MovePart(start_s=3.5, offline_s=2.0, key="p1", from_server=0, to_server=1),),
+        ),
+        partitions=(*record.partitions[:2], estimated),
+        response_ms=record.service_ms,
+        invariants=("due 5 is not sent 4",),
+        verdict={"advice": (advice,)},
+        throttling=ThrottlingPart(
+            first_s=3,
+            seconds=9,
+            stretches=2,
+            longest_s=5,
+            gap_count=1,
+            gaps=(GapPart(start_s=3, length_s=4, recovered_s=2),),
+        ),
+        pointers=(PointersPart(table="ByTag", to="", rows=12, dangling=3, unnamed=4),),
+        audit=AuditPart(
+            written=9,
+            rows=8,
+            acknowledged=7,
+            kept=5,
+            lost=1,
+            covered=1,
+            unacknowledged=3,
+            applied=1,
+            not_applied=1,
+            undecided=1,
+            examples=("one",),
+        ),
+        prediction=PredictionPart(
+            hottest="p0",
+            hottest_share=0.5,
+            ranges=(("p0", "p1"), ("p2", "p2")),
+            hottest_range=0,
+            hottest_range_share=0.7,
+            over_partitions_share=0.1,
+        ),
+        behaviour=behaviour(),
+        machine=MachinePart(cpus=2, platform="Linux", python="3.11", packages={"a": "1"}),
     ).model_dump(mode="json")
 
 

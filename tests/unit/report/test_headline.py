@@ -18,18 +18,18 @@ from harness.report.events import moved_together, stall_sentence
 from harness.report.headline import headline, is_warming_up
 from harness.report.limits import account_limit, partition_limit
 from harness.report.web.key_figures import key_figures
-from tests.support.records import kept, with_partitions
+from tests.support.records import altered, kept, with_partitions
 
 RECORD = kept()
-BLOBS = RECORD.endpoint.model_copy(update={"kind": AZURITE_BLOBS.name})
+BLOBS = altered(RECORD.endpoint, kind=AZURITE_BLOBS.name)
 STALL = StallPart(
     start_s=17, length_s=2, before_per_s=667.4, rate_per_s=2.0, waited=57, keys=(("a", 57),)
 )
 
 
 def judged(result: str, limited_by: str = "unknown", **changes: Any) -> RunRecord:
-    verdict = RECORD.verdict.model_copy(update={"result": result, "limited_by": limited_by})
-    return RECORD.model_copy(update={"verdict": verdict, **changes})
+    verdict = altered(RECORD.verdict, result=result, limited_by=limited_by)
+    return altered(RECORD, verdict=verdict, **changes)
 
 
 def enforcing(*moves: MovePart, partition: float = 250.0) -> EnforcedPart:
@@ -46,12 +46,10 @@ def throttled_most(*keys: str) -> RunRecord:
     """Throttled attempts nearly all for the first of ``keys``."""
     record = with_partitions(judged("throttled", "partition", enforced=enforcing()), keys)
     parts = tuple(
-        part.model_copy(
-            update={"attempts_by_status": {"503 ServerBusy partition": 1 if place else 98}}
-        )
+        altered(part, attempts_by_status={"503 ServerBusy partition": 1 if place else 98})
         for place, part in enumerate(record.partitions)
     )
-    return record.model_copy(update={"partitions": parts})
+    return altered(record, partitions=parts)
 
 
 @pytest.mark.parametrize(
@@ -117,21 +115,20 @@ def test_an_inconclusive_run_names_its_failures_once() -> None:
         "failures": "12% of the attempts failed (500 InternalError).",
     }
     verdict = record.verdict.model_copy(update=changes)
-    said = headline(record.model_copy(update={"verdict": verdict}))
-    assert said == why
+    assert headline(altered(record, verdict=verdict)) == why
 
 
 def test_an_enforced_limit_is_the_one_in_force() -> None:
     """Published targets are in force only where no gateway enforces others."""
     assert (partition_limit(RECORD), account_limit(RECORD)) == (2000.0, 20_000.0)
-    held = RECORD.model_copy(update={"enforced": enforcing()})
+    held = altered(RECORD, enforced=enforcing())
     assert (partition_limit(held), account_limit(held)) == (250.0, 2500.0)
-    free = RECORD.model_copy(update={"enforced": enforcing(partition=1e9)})
+    free = altered(RECORD, enforced=enforcing(partition=1e9))
     assert (partition_limit(free), account_limit(free)) == (2000.0, 2500.0)
 
 
 def stalled(stall: StallPart, *moves: MovePart, users: int = 60) -> str | None:
-    throttling = RECORD.throttling.model_copy(update={"stalls": (stall,)})
+    throttling = altered(RECORD.throttling, stalls=(stall,))
     changes = {"throttling": throttling, "enforced": enforcing(*moves), "users": users}
     return stall_sentence(RECORD.model_copy(update=changes))
 
@@ -142,34 +139,32 @@ def test_a_stall_is_told_with_its_move_and_who_waited() -> None:
     assert stalled(STALL, move("a", 16.1)) == f"When partition 'a' moved, t{fell} it."
     assert stalled(STALL, move("b", 16.1)) == f"When partition 'b' moved, t{fell} partition 'a'."
     assert stalled(STALL, move("a", 4.0)) == f"T{fell} partition 'a'."
-    over = STALL.model_copy(update={"keys": ((WHOLE_TABLE, 31),)})
+    over = altered(STALL, keys=((WHOLE_TABLE, 31),))
     words = fell.removesuffix(" for") + ", 31 of them for queries over several partitions."
     assert stalled(over) == f"T{words}"
-    others = STALL.model_copy(update={"keys": (("a", 31), ("b", 20))})
+    others = altered(STALL, keys=(("a", 31), ("b", 20)))
     assert stalled(others, move("a", 16.1), move("b", 16.2)) == (
         f"When 2 partitions moved, t{fell} throttled partitions, 31 of them for 'a'."
     )
-    assert stalled(STALL.model_copy(update={"waited": 0})) is None
+    assert stalled(altered(STALL, waited=0)) is None
     assert stall_sentence(RECORD) is None
 
 
 def test_where_nobody_was_seen_to_wait_an_outage_is_told() -> None:
     """In a watch, and in records of earlier versions; a single second is none."""
     gap = GapPart(start_s=17, length_s=4, recovered_s=5)
-    throttling = RECORD.throttling.model_copy(update={"gaps": (gap,)})
-    record = RECORD.model_copy(
-        update={"throttling": throttling, "enforced": enforcing(move("a", 16.0))}
-    )
+    throttling = altered(RECORD.throttling, gaps=(gap,))
+    record = altered(RECORD, throttling=throttling, enforced=enforcing(move("a", 16.0)))
     assert stall_sentence(record) == "When partition 'a' moved, nothing succeeded for 4 s."
-    short = gap.model_copy(update={"length_s": 1})
-    throttling = RECORD.throttling.model_copy(update={"gaps": (short,)})
-    assert stall_sentence(RECORD.model_copy(update={"throttling": throttling})) is None
+    short = altered(gap, length_s=1)
+    throttling = altered(RECORD.throttling, gaps=(short,))
+    assert stall_sentence(altered(RECORD, throttling=throttling)) is None
 
 
 def test_moves_at_the_same_time_are_one_event() -> None:
     """A server's range moves as a whole, whichever of its partitions was refused."""
     moves = (move("c", 30.0), move("a", 10.0), move("b", 11.0))
-    together = moved_together(RECORD.model_copy(update={"enforced": enforcing(*moves)}))
+    together = moved_together(altered(RECORD, enforced=enforcing(*moves)))
     assert [(one.keys, one.start_s, one.end_s) for one in together] == [
         (["a", "b"], 10.0, 14.0),
         (["c"], 30.0, 33.0),
@@ -192,8 +187,8 @@ def test_other_processes_are_named_as_the_limit() -> None:
     part = CapacityPart(
         session="sdk", operations_per_cpu_s=1.0, entities_per_cpu_s=1.0, machines=(load,)
     )
-    generator = limited.generator.model_copy(update={"capacity": part})
-    assert headline(limited.model_copy(update={"generator": generator})) == (
+    generator = altered(limited.generator, capacity=part)
+    assert headline(altered(limited, generator=generator)) == (
         "Other processes (80% of its CPU) kept the machine busy: the rate is not the endpoint's "
         "limit."
     )
@@ -202,17 +197,17 @@ def test_other_processes_are_named_as_the_limit() -> None:
 
 def test_a_lower_bound_has_its_sign_in_the_headline_and_in_the_key_figures() -> None:
     """What queries scanned is estimated; a partition that they did not touch has exact rates."""
-    query = RECORD.operations[0].model_copy(update={"kind": "scan", "uncertain": 3})
+    query = altered(RECORD.operations[0], kind="scan", uncertain=3)
     (hot,) = RECORD.partitions
-    scanned = hot.model_copy(update={"entities_by_kind": {"scan": hot.entities}})
-    record = judged("within_target", operations=(query,), partitions=(scanned,)).model_copy(
-        update={"throttled_ratio": 0.0}
+    scanned = altered(hot, entities_by_kind={"scan": hot.entities})
+    record = altered(
+        judged("within_target", operations=(query,), partitions=(scanned,)), throttled_ratio=0.0
     )
     assert headline(record).startswith("Nothing was throttled at ≥")
     assert " took ≥" in headline(record)
     assert next(key_figures(record)).value.startswith("≥")
     assert printable(headline(record), ascii_only=True).count(">=") == 2
 
-    of_others = hot.model_copy(update={"entities_by_kind": {"insert": hot.entities}})
-    exact = record.model_copy(update={"partitions": (of_others,)})
+    of_others = altered(hot, entities_by_kind={"insert": hot.entities})
+    exact = altered(record, partitions=(of_others,))
     assert next(key_figures(exact)).value == number(hot.entities_per_s.mean)

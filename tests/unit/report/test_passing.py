@@ -9,15 +9,15 @@ from harness.report.passing import passing_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.document import update
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept()
 
 
 def test_whether_the_conditions_hold_comes_before_the_verdict() -> None:
     """A green verdict cannot hide a failed condition."""
-    verdict = RECORD.verdict.model_copy(update={"result": "within_target"})
-    record = RECORD.model_copy(update={"verdict": verdict, "exit_code": 1})
+    verdict = altered(RECORD.verdict, result="within_target")
+    record = altered(RECORD, verdict=verdict, exit_code=1)
     shown = update(record, live=False)["parts"]["verdict"]
     assert shown.index(">FAIL<") < shown.index(">within target<")
     terminal = summary(record, Page(width=100))
@@ -54,15 +54,15 @@ def test_the_conditions_are_told_as_the_exit_code_says(
         for part in RECORD.conditions
         if not part.passed
     )
-    record = RECORD.model_copy(update={"exit_code": exit_code, "conditions": parts})
+    record = altered(RECORD, exit_code=exit_code, conditions=parts)
     assert str(passing_of(record)) == words
-    assert passing_of(record.model_copy(update={"conditions": ()})) is None
+    assert passing_of(altered(record, conditions=())) is None
 
 
 def test_conditions_that_hold_decide_nothing_where_the_run_was_in_doubt() -> None:
     """Exit code 3 of a run whose generator was the limit is not about outputs."""
-    parts = tuple(part.model_copy(update={"passed": True}) for part in RECORD.conditions)
-    verdict = RECORD.verdict.model_copy(update={"result": "client_limited"})
+    parts = tuple(altered(part, passed=True) for part in RECORD.conditions)
+    verdict = altered(RECORD.verdict, result="client_limited")
     changes = {"exit_code": 3, "conditions": parts, "verdict": verdict}
     passing = passing_of(RECORD.model_copy(update=changes))
     assert str(passing) == "NOT DECIDED: the run does not show whether its conditions hold"

@@ -20,7 +20,7 @@ from harness.report.web.charts import charts
 from harness.report.web.document import document
 from harness.report.web.key_figures import key_figures
 from harness.report.web.tabs import rows_of
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 COSMOS = kept("run-v1-cosmos.json")
 STORAGE = kept()
@@ -88,12 +88,12 @@ def test_the_first_words_of_a_page_are_in_request_units(
 ) -> None:
     """The headline says which limit was met, and how much of everything was used."""
     verdict = COSMOS.verdict.model_copy(update=changes)
-    assert headline(COSMOS.model_copy(update={"verdict": verdict})).startswith(words)
+    assert headline(altered(COSMOS, verdict=verdict)).startswith(words)
 
 
 def test_the_figures_of_a_page_are_in_request_units() -> None:
     """The hottest partition and the account, also where the run used one key."""
-    for record in (COSMOS, COSMOS.model_copy(update={"partitions": COSMOS.partitions[:1]})):
+    for record in (COSMOS, altered(COSMOS, partitions=COSMOS.partitions[:1])):
         hottest, account, *_ = key_figures(record)
         assert (hottest.value, hottest.unit, hottest.note) == (
             "449",

@@ -17,6 +17,7 @@ from tests.support.evidence import (
     snapshot_of,
     torn,
 )
+from tests.support.records import altered
 
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
 SLOW = snapshot_of({"p0": 1000})
@@ -25,9 +26,7 @@ SLOW = snapshot_of({"p0": 1000})
 def slow_answers(seconds: float) -> Snapshot:
     """20 users wait for all the time and miss the rate."""
     service = answered_after(seconds)
-    return dataclasses.replace(
-        SLOW, service_ms=service.model_copy(update={"mean": 200_000 / service.count})
-    )
+    return dataclasses.replace(SLOW, service_ms=altered(service, mean=200_000 / service.count))
 
 
 def test_what_is_not_known_is_not_said() -> None:
@@ -84,7 +83,7 @@ def refused_once() -> Snapshot:
     calm = snapshot_of({"p0": 1000}, operations_per_s=200)
     attempts = {**calm.attempts, (503, "ServerBusy", Scope.PARTITION): 1}
     counts = dataclasses.replace(calm.counts, attempts=2001)
-    partitions = (calm.partitions[0].model_copy(update={"attempts": attempts}),)
+    partitions = (altered(calm.partitions[0], attempts=attempts),)
     return dataclasses.replace(calm, attempts=attempts, counts=counts, partitions=partitions)
 
 

@@ -23,6 +23,7 @@ from harness.model.services.cosmos import COSMOS
 from harness.model.target import Throughput
 from tests.support.charged import ALL_REFUSED, SECONDS, SPREAD, THREE, UNKNOWN, charged
 from tests.support.evidence import START, evidence, recorded
+from tests.support.records import altered
 from tests.support.results import done
 
 
@@ -136,9 +137,7 @@ def test_a_key_that_was_hardly_used_was_not_spared() -> None:
     rates = {**ALL_REFUSED, **{f"rare{number}": (1, 0) for number in range(20)}}
     snapshot = charged(rates)
     few = tuple(
-        part.model_copy(update={"attempts": {(204, "", Scope.NONE): 5}})
-        if part.key.startswith("rare")
-        else part
+        altered(part, attempts={(204, "", Scope.NONE): 5}) if part.key.startswith("rare") else part
         for part in snapshot.partitions
     )
     for partitions, spared, concentration in (

@@ -14,6 +14,7 @@ from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.verdict.observations import stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 from harness.model.services.service import ENTITIES
+from tests.support.records import altered
 
 START = 1_700_000_000
 
@@ -133,8 +134,9 @@ def waiting(seconds: str, users: str) -> list[SeriesPoint]:
 
 
 def partition(key: str, retrying: dict[int, int]) -> CountedPartition:
-    return partition_part(key, PartitionTally(), start=0, end=0, exact=True).model_copy(
-        update={"retrying": {START + place: count for place, count in retrying.items()}}
+    return altered(
+        partition_part(key, PartitionTally(), start=0, end=0, exact=True),
+        retrying={START + place: count for place, count in retrying.items()},
     )
 
 

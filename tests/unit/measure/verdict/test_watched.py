@@ -10,6 +10,7 @@ import pytest
 from harness.measure.record.origin import ClientPart
 from harness.measure.verdict.verdict import judge
 from tests.support.evidence import CALM, snapshot_of, watched_evidence
+from tests.support.records import altered
 
 
 @pytest.mark.parametrize(
@@ -32,10 +33,8 @@ def test_the_best_ten_seconds_count() -> None:
     """An application that is idle for most of the time is judged by the time in which it is not."""
     idle_after = snapshot_of({"shop/p0": 2500})
     part = idle_after.partitions[0]
-    rates = part.entities_per_s.model_copy(update={"mean": 20.0})
-    quiet = dataclasses.replace(
-        idle_after, partitions=(part.model_copy(update={"entities_per_s": rates}),)
-    )
+    rates = altered(part.entities_per_s, mean=20.0)
+    quiet = dataclasses.replace(idle_after, partitions=(altered(part, entities_per_s=rates),))
     assert judge(watched_evidence(quiet)).result == "over_target"
     assert judge(watched_evidence(quiet, watched=None)).result == "within_target"
 

@@ -17,7 +17,7 @@ from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import RANGES, KeyRanges, thinned
 from harness.profile.profile_loader import parse
 from harness.report.predicted import beside
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 
 def predicted(
@@ -162,21 +162,11 @@ def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
     """A run with these rates."""
     run = kept()
     (one,) = run.partitions
-    parts = [
-        one.model_copy(
-            update={
-                "key": key,
-                "entities_per_s": one.entities_per_s.model_copy(update={"mean": rate}),
-            }
-        )
-        for key, rate in rates.items()
-    ]
+    parts = [altered(one, key=key, entities_per_s={"mean": rate}) for key, rate in rates.items()]
     others: PartitionPart | None = one if folded else None
-    mean = run.account.entities_per_s.model_copy(update={"mean": sum(rates.values())})
-    account = run.account.model_copy(update={"entities_per_s": mean})
-    return run.model_copy(
-        update={"partitions": tuple(parts), "partitions_folded": others, "account": account}
-    )
+    mean = altered(run.account.entities_per_s, mean=sum(rates.values()))
+    account = altered(run.account, entities_per_s=mean)
+    return altered(run, partitions=tuple(parts), partitions_folded=others, account=account)
 
 
 PREDICTION = PredictionPart(

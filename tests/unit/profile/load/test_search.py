@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.measure.record.findings import SearchPart, StepPart
 from harness.profile.load.search import Limit, Search, Step, StepOutcome, StepSearch
+from tests.support.records import altered
 
 BOUNDS = Search(
     start_per_s=100.0,
@@ -90,7 +91,7 @@ limits = st.floats(BOUNDS.start_per_s * 1.05, BOUNDS.max_per_s * 0.95)
 @given(limits, st.integers(0, 1000), st.sampled_from([1.2, 1.5, 2.0, 3.0]))
 def test_a_known_limit_is_found_within_five_percent(limit: float, seed: int, factor: float) -> None:
     """Whatever the limit, the seed of the noise and the factor of the climb."""
-    bounds = BOUNDS.model_copy(update={"factor": factor})
+    bounds = altered(BOUNDS, factor=factor)
     found = searched(Model(limit_per_s=limit, noise=0.02), bounds, seed)
     assert found.rate_per_s == pytest.approx(limit, rel=0.05)
     assert found.limited_by == Limit.THROTTLED
@@ -130,7 +131,7 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
 @given(st.lists(st.booleans(), min_size=60, max_size=60), st.integers(2, 40))
 def test_a_search_ends_whatever_comes_of_its_steps(passes: list[bool], most_steps: int) -> None:
     """Steps that pass and fail at random: never more steps than allowed, each kept."""
-    bounds = BOUNDS.model_copy(update={"most_steps": most_steps})
+    bounds = altered(BOUNDS, most_steps=most_steps)
     search = StepSearch(bounds)
     for number, passed in enumerate(passes):
         step = search.next()
@@ -247,7 +248,7 @@ def test_a_start_that_fails_finds_nothing(model: Model, limited_by: Limit, why: 
 
 def test_the_climb_then_the_halves_then_the_longer_window() -> None:
     """The steps of a search in their order."""
-    bounds = BOUNDS.model_copy(update={"factor": 2.0, "precision": 0.1})
+    bounds = altered(BOUNDS, factor=2.0, precision=0.1)
     found = searched(Model(limit_per_s=1000.0), bounds)
     assert rates(found) == [100.0, 200.0, 400.0, 800.0, 1600.0, 1200.0, 1000.0, 1100.0, 1000.0]
     assert [taken.failed is None for taken in found.steps] == [
@@ -260,7 +261,7 @@ def test_the_climb_then_the_halves_then_the_longer_window() -> None:
 
 def test_the_climb_ends_at_the_maximum() -> None:
     """No step has a higher rate than the maximum, which is confirmed when it passes."""
-    bounds = BOUNDS.model_copy(update={"factor": 3.0, "max_per_s": 1000.0})
+    bounds = altered(BOUNDS, factor=3.0, max_per_s=1000.0)
     assert rates(searched(Model(), bounds)) == [100.0, 300.0, 900.0, 1000.0, 1000.0]
 
 
@@ -285,13 +286,13 @@ def test_what_never_lasts_is_not_found() -> None:
 
 def test_steps_that_do_not_suffice_leave_it_open() -> None:
     """The last step confirms what is known, and the result is a lower bound."""
-    higher = searched(Model(), BOUNDS.model_copy(update={"most_steps": 4}))
+    higher = searched(Model(), altered(BOUNDS, most_steps=4))
     assert rates(higher) == [100.0, 150.0, 225.0, 225.0]
     assert (higher.limited_by, higher.at_least) == (Limit.UNFINISHED, True)
     assert higher.sentence == (
         "At least 225 of 225 wanted entities/s, held for 30 s; no steps were left to look higher."
     )
-    closer = searched(Model(limit_per_s=200.0), BOUNDS.model_copy(update={"most_steps": 4}))
+    closer = searched(Model(limit_per_s=200.0), altered(BOUNDS, most_steps=4))
     assert rates(closer) == [100.0, 150.0, 225.0, 150.0]
     assert (closer.limited_by, closer.at_least) == (Limit.THROTTLED, True)
     assert closer.sentence.startswith(

@@ -39,7 +39,7 @@ from harness.report.compare.outputs import (
 from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
 from harness.report.web.over_runs import courses
-from tests.support.records import kept, line_with, with_courses, with_heat
+from tests.support.records import altered, kept, line_with, with_courses, with_heat
 
 RECORD = kept()
 BY_NAME = {measure.name: measure for measure in MEASURES}
@@ -49,15 +49,15 @@ THROTTLED = BY_NAME["throttled_ratio"]
 
 def run(rate: float = 1000.0, **parts: Any) -> RunRecord:
     """The kept record at a rate of its own, with other parts."""
-    rates = RECORD.account.entities_per_s.model_copy(update={"mean": rate, "best_1s": rate})
-    account = RECORD.account.model_copy(update={"entities_per_s": rates, "ratio": rate / 20000})
-    hot = RECORD.partitions[0].model_copy(update={"entities_per_s": rates, "ratio": rate / 2000})
-    return RECORD.model_copy(update={"account": account, "partitions": (hot,), **parts})
+    rates = altered(RECORD.account.entities_per_s, mean=rate, best_1s=rate)
+    account = altered(RECORD.account, entities_per_s=rates, ratio=rate / 20000)
+    hot = altered(RECORD.partitions[0], entities_per_s=rates, ratio=rate / 2000)
+    return altered(RECORD, **{"account": account, "partitions": (hot,), **parts})
 
 
 def verdict(result: str) -> dict[str, Any]:
     """Parts of a record with that verdict."""
-    return {"verdict": RECORD.verdict.model_copy(update={"result": result})}
+    return {"verdict": altered(RECORD.verdict, result=result)}
 
 
 def throttled(partition: int, account: int) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_what_is_compared_is_read_off_the_record(name: str, expected: float | No
 
 def test_a_run_without_load_is_compared_by_nothing() -> None:
     """Where nothing was sent there is no share, no cost and no latency, and no division by 0."""
-    counts = RECORD.counts.model_copy(update={"attempts": 0, "entities": 0})
+    counts = altered(RECORD.counts, attempts=0, entities=0)
     empty = run(0.0, counts=counts, partitions=(), service_ms=None)
     names = [name for name, measure in BY_NAME.items() if measure.read(empty) is None]
     assert {"throttled_ratio", "billable_per_1000", "hottest_share", "p99(service)"} <= set(names)
@@ -195,12 +195,10 @@ def test_other_load_of_the_machine_decides_no_latency() -> None:
 
 def busy(share: float, limited_by: str = "load") -> RunRecord:
     """A run on a machine that was saturated for a part of the time, ten times as slow."""
-    generator = RECORD.generator.model_copy(update={"machine_busy_share": share})
-    verdict = RECORD.verdict.model_copy(
-        update={"result": "within_target", "limited_by": limited_by}
-    )
+    generator = altered(RECORD.generator, machine_busy_share=share)
+    verdict = altered(RECORD.verdict, result="within_target", limited_by=limited_by)
     assert RECORD.service_ms is not None
-    slow = RECORD.service_ms.model_copy(update={"p50": 60.0, "p99": 6000.0})
+    slow = altered(RECORD.service_ms, p50=60.0, p99=6000.0)
     return run(500, generator=generator, verdict=verdict, service_ms=slow)
 
 
@@ -275,7 +273,7 @@ def test_rates_are_held_against_the_limit_in_force() -> None:
 def test_of_runs_on_blobs_lines_are_compared() -> None:
     """Where one run counts lines of blobs, all labels say lines; else all say entities."""
     kind = AZURITE_BLOBS.name
-    lines = run(endpoint=RECORD.endpoint.model_copy(update={"kind": kind}))
+    lines = run(endpoint=altered(RECORD.endpoint, kind=kind))
     words = " ".join(one.label + one.noun for one in measures_of([run(), lines])).lower()
     assert "lines/s" in words
     assert "billable /1,000 lines" in words
@@ -303,13 +301,13 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
     course = with_courses(RECORD).response_over_time
     assert course is not None
     latency = LatencyPart(count=1, mean=1.0, p50=1.0, p90=1.0, p99=1.0, max=1.0)
-    slow = latency.model_copy(update={"p99": 800.0})
+    slow = altered(latency, p99=800.0)
     one = run(response_ms=latency, response_over_time=course)
     other = run(response_ms=slow, response_over_time=course)
     assert "P99 of response latency: A (1.00 ms) is better; B has 800 ms (800 times as much)." in (
         findings(subjects([one], [other]))
     )
-    untold = one.model_copy(update={"response_over_time": None})
+    untold = altered(one, response_over_time=None)
     said = findings(subjects([untold], [other]))
     assert f"Shown, not judged: p99 of response latency ({UNKNOWN})." in said
     assert "response" not in "".join(findings(subjects([one], [run()])))
@@ -325,15 +323,11 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
         (verdict("inconclusive"), "B was inconclusive"),
         ({"measured_s": 400}, "A was measured for 40 s, B for 400 s."),
         (
-            {"entity": RECORD.entity.model_copy(update={"stored_bytes": 512})},
+            {"entity": altered(RECORD.entity, stored_bytes=512)},
             "Entities have 1,024 B in A and 512 B in B",
         ),
         (
-            {
-                "endpoint": RECORD.endpoint.model_copy(
-                    update={"kind": "azurite", "described": "Azurite (emulator)"}
-                )
-            },
+            {"endpoint": altered(RECORD.endpoint, kind="azurite", described="Azurite (emulator)")},
             "A ran on Azure Table storage, B on Azurite.",
         ),
     ],
@@ -372,7 +366,7 @@ def test_an_application_is_not_described_as_a_load_of_users() -> None:
         compare(subjects([run()], [watched("")]), [])
     )
     assert warnings(subjects([watched()], [watched()])) == []
-    smaller = watched().model_copy(update={"entity": EntityPart(stored_bytes=0, wire_bytes=999)})
+    smaller = altered(watched(), entity=EntityPart(stored_bytes=0, wire_bytes=999))
     assert warnings(subjects([watched()], [smaller])) == [
         "Entities have 1,300 B on the wire in A and 999 B on the wire in B; rates count entities, "
         "not bytes."
@@ -381,7 +375,7 @@ def test_an_application_is_not_described_as_a_load_of_users() -> None:
 
 def test_other_sizes_make_targets_indicative() -> None:
     """Entities of another size than 1 KiB are held against targets only as an indication."""
-    small = run(entity=RECORD.entity.model_copy(update={"stored_bytes": 512}))
+    small = run(entity=altered(RECORD.entity, stored_bytes=512))
     assert warnings(subjects([small], [small])) == [
         "Indicative only: targets hold for 1 KiB entities, and entities of A and B have "
         "another size."

@@ -13,21 +13,20 @@ from harness.report.compare.headline import SAME, headline, settings_of
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept()
 
 
 def run(name: str, rate: float, result: str = "throttled", **parts: Any) -> RunRecord:
     """The kept record under another profile, with another rate and result."""
-    rates = RECORD.account.entities_per_s.model_copy(update={"mean": rate})
-    return RECORD.model_copy(
-        update={
-            "profile": {**RECORD.profile, "name": name},
-            "account": RECORD.account.model_copy(update={"entities_per_s": rates}),
-            "verdict": RECORD.verdict.model_copy(update={"result": result}),
-            **parts,
-        }
+    rates = altered(RECORD.account.entities_per_s, mean=rate)
+    return altered(
+        RECORD,
+        profile={**RECORD.profile, "name": name},
+        account={"entities_per_s": rates},
+        verdict={"result": result},
+        **parts,
     )
 
 
@@ -90,7 +89,7 @@ def test_one_sentence_says_what_a_comparison_comes_to(
 def test_all_runs_of_a_busy_machine_are_named() -> None:
     """In one sentence that can be read, and once where several figures are not judged."""
     busy = [
-        run("a", 1000, generator=RECORD.generator.model_copy(update={"machine_busy_share": share}))
+        run("a", 1000, generator=altered(RECORD.generator, machine_busy_share=share))
         for share in (0.5, 0.2)
     ]
     machine = (
@@ -108,8 +107,8 @@ def test_names_are_given_or_tell_the_runs_apart() -> None:
     one, other = run("customer", 1), run("month", 1)
     assert names_of(subjects(one, other)) == ["customer", "month"]
     assert names_of(subjects(one, one, names=("before", "after"))) == ["before", "after"]
-    spread = one.model_copy(update={"profile": {**one.profile, "keys": {"scheme": "spread"}}})
-    single = one.model_copy(update={"profile": {**one.profile, "keys": {"scheme": "single"}}})
+    spread = altered(one, profile={**one.profile, "keys": {"scheme": "spread"}})
+    single = altered(one, profile={**one.profile, "keys": {"scheme": "single"}})
     assert names_of(subjects(spread, single)) == ["spread", "single"]
     assert names_of(subjects(one, one)) == ["A", "B"]
 
@@ -118,12 +117,12 @@ def test_settings_that_differ_are_listed() -> None:
     """Each with both values; of very many the first, and how many more."""
     one = run("a", 1)
     keys = {**one.profile["keys"], "scheme": "spread", "partitions": 50}
-    other = one.model_copy(update={"profile": {**one.profile, "seed": 2, "keys": keys}})
+    other = altered(one, profile={**one.profile, "seed": 2, "keys": keys})
     assert settings_of(compare(subjects(one, other), [])) == [
         "A and B: keys.partitions: 1 and 50; keys.scheme: None and spread"
     ]
     many = {**one.profile, **{f"setting{place}": place for place in range(11)}}
-    [line] = settings_of(compare(subjects(one, one.model_copy(update={"profile": many})), []))
+    [line] = settings_of(compare(subjects(one, altered(one, profile=many)), []))
     assert line.endswith("; 3 more settings")
     assert settings_of(compare(subjects(one, one), [])) == []
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from harness.measure.record.record import RunRecord
 from harness.report.compare.repeats import repeats_text
 from harness.report.terminal.page import Page
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept()
 
 
 def repeat(place: int, rate: float, verdict: str, exit_code: int) -> RunRecord:
     """The kept record at a rate, with a verdict and an exit code of its own."""
-    rates = RECORD.account.entities_per_s.model_copy(update={"mean": rate})
-    return RECORD.model_copy(
-        update={
-            "run_id": f"20261122T00000{place}Z-0000000{place}",
-            "account": RECORD.account.model_copy(update={"entities_per_s": rates}),
-            "verdict": RECORD.verdict.model_copy(update={"result": verdict}),
-            "exit_code": exit_code,
-        }
+    rates = altered(RECORD.account.entities_per_s, mean=rate)
+    return altered(
+        RECORD,
+        run_id=f"20261122T00000{place}Z-0000000{place}",
+        account={"entities_per_s": rates},
+        verdict={"result": verdict},
+        exit_code=exit_code,
     )
 
 
@@ -44,7 +43,7 @@ def test_each_run_has_its_verdict_and_all_have_median_and_spread() -> None:
 
 def test_what_was_not_measured_has_no_column() -> None:
     """A closed loop has no response latency; a run without latencies is left out of the median."""
-    unmeasured = REPEATS[0].model_copy(update={"service_ms": None})
+    unmeasured = altered(REPEATS[0], service_ms=None)
     text = repeats_text([unmeasured, *REPEATS[1:]], Page(width=120))
     assert "response" not in text
     assert "n/a" in next(line for line in text.splitlines() if "Z-00000001" in line)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from harness.measure.record.origin import LeftOut, ReplayPart
 from harness.measure.record.record import RunRecord
 from harness.report.compare.replayed import replay_sentences
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 
 def replay_of(record: RunRecord, **fields: object) -> RunRecord:
     part = ReplayPart(trace="app.trace", run_id=record.run_id)
-    return record.model_copy(update={"run_id": "replay", "replay": part.model_copy(update=fields)})
+    return altered(record, run_id="replay", replay=part.model_copy(update=fields))
 
 
 def said(one: RunRecord, other: RunRecord) -> list[str]:
@@ -19,10 +19,10 @@ def said(one: RunRecord, other: RunRecord) -> list[str]:
 
 def with_entities(record: RunRecord, table: str, more: int) -> RunRecord:
     """The record with another table, and more entities in its first partition."""
-    parts = [part.model_copy(update={"key": f"{table}{part.key}"}) for part in record.partitions]
+    parts = [altered(part, key=f"{table}{part.key}") for part in record.partitions]
     first = parts[0]
-    parts[0] = first.model_copy(update={"entities": first.entities + more})
-    return record.model_copy(update={"partitions": tuple(parts)})
+    parts[0] = altered(first, entities=first.entities + more)
+    return altered(record, partitions=tuple(parts))
 
 
 def test_equal_partitions_are_said_in_one_sentence() -> None:
@@ -73,7 +73,7 @@ def test_what_cannot_be_compared_is_said() -> None:
     original = kept()
     assert said(original, original) == []
     assert "under other keys (by-ten)" in said(original, replay_of(original, keys="by-ten"))[0]
-    redacted = replay_of(original).model_copy(update={"redacted": True})
+    redacted = altered(replay_of(original), redacted=True)
     assert "their keys are aliases" in said(original, redacted)[0]
     (other, *_) = said(original, replay_of(original, run_id="another"))
     assert other.startswith("B replays another, which is not A")

@@ -12,7 +12,7 @@ from harness.measure.record.measured import SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Comparison, Subject, compare
 from harness.report.compare.scatter import margin, of_key, of_quantile, of_ratio, student
-from tests.support.records import course, kept, with_heat
+from tests.support.records import altered, course, kept, with_heat
 
 RECORD = kept()
 PAIRS = 40
@@ -42,37 +42,23 @@ def simulated(rng: random.Random, *, rate: float = 1.0, slower: float = 1.0) -> 
         bound for row, bound in zip(rows, part.bounds_ms, strict=True) for _ in range(sum(row))
     )
     assert RECORD.service_ms is not None
-    return RECORD.model_copy(
-        update={
-            "series": tuple(
-                point(second, entities=one, attempts=one + more, operations=one, throttled=more)
-                for second, (one, more) in enumerate(zip(rates, throttled, strict=True))
-            ),
-            "service_over_time": part,
-            "service_ms": RECORD.service_ms.model_copy(
-                update={"p50": exact[len(exact) // 2], "p99": exact[len(exact) * 99 // 100]}
-            ),
-            "account": RECORD.account.model_copy(
-                update={
-                    "entities_per_s": RECORD.account.entities_per_s.model_copy(
-                        update={"mean": mean}
-                    )
-                }
-            ),
-            "counts": RECORD.counts.model_copy(
-                update={
-                    "attempts": round(sum(rates) + sum(throttled)),
-                    "entities": round(sum(rates)),
-                }
-            ),
-            "throttled": {"partition": round(sum(throttled)), "account": 0},
-        }
+    return altered(
+        RECORD,
+        series=tuple(
+            point(second, entities=one, attempts=one + more, operations=one, throttled=more)
+            for second, (one, more) in enumerate(zip(rates, throttled, strict=True))
+        ),
+        service_over_time=part,
+        service_ms={"p50": exact[len(exact) // 2], "p99": exact[len(exact) * 99 // 100]},
+        account={"entities_per_s": {"mean": mean}},
+        counts={"attempts": round(sum(rates) + sum(throttled)), "entities": round(sum(rates))},
+        throttled={"partition": round(sum(throttled)), "account": 0},
     )
 
 
 def point(second: int, **rates: float) -> SeriesPart:
     first = RECORD.series[0]
-    return first.model_copy(update={"t": RECORD.window_start + second, "width_s": 1, **rates})
+    return altered(first, t=RECORD.window_start + second, width_s=1, **rates)
 
 
 def compared(one: RunRecord, other: RunRecord) -> Comparison:
@@ -113,17 +99,10 @@ def test_runs_that_differ_truly_are_told_apart(measure: str, faster: float, slow
 def test_a_tenth_more_of_a_steady_rate_is_a_difference() -> None:
     """A paced load hardly scatters, so that little is much."""
     steady = [
-        RECORD.model_copy(
-            update={
-                "series": tuple(point(second, entities=rate + second % 3) for second in range(12)),
-                "account": RECORD.account.model_copy(
-                    update={
-                        "entities_per_s": RECORD.account.entities_per_s.model_copy(
-                            update={"mean": rate + 1}
-                        )
-                    }
-                ),
-            }
+        altered(
+            RECORD,
+            series=tuple(point(second, entities=rate + second % 3) for second in range(12)),
+            account={"entities_per_s": {"mean": rate + 1}},
         )
         for rate in (150.0, 165.0)
     ]
@@ -152,7 +131,7 @@ def test_seconds_that_are_alike_widen_the_interval() -> None:
 
 def test_only_the_measured_window_counts() -> None:
     """Seconds before it, when users start, are no scatter; nor those without the figure."""
-    late = RECORD.model_copy(update={"window_start": RECORD.window_start + 30, "measured_s": 10})
+    late = altered(RECORD, window_start=RECORD.window_start + 30, measured_s=10)
     inside = of_ratio(lambda one: (float(one.t >= late.window_start), 1.0))
     assert inside(late) == (1, 1)
     assert of_ratio(lambda one: None)(RECORD) is None
@@ -170,7 +149,7 @@ def test_the_interval_of_a_quantile_holds_the_true_one() -> None:
                     row = math.ceil(10 * math.log10(5 * rng.lognormvariate(0, 0.5)))
                     rows[min(39, max(0, row))][second] += 1
             part = course(RECORD.window_start, rows)
-            record = RECORD.model_copy(update={"service_over_time": part})
+            record = altered(RECORD, service_over_time=part)
             found = of_quantile("service_over_time", share)(record)
             assert found is not None
             exact = sorted(

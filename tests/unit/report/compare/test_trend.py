@@ -9,10 +9,10 @@ from harness.report.compare.repeats import trend_text, trends_of
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import trend_page
 from harness.report.web.over_runs import trend
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 FIRST = kept()
-LATER = FIRST.model_copy(update={"run_id": "later"})
+LATER = altered(FIRST, run_id="later")
 PAGE = Page(width=100)
 
 
@@ -27,10 +27,8 @@ def test_runs_that_are_alike_have_a_median() -> None:
 def test_runs_with_other_settings_have_none() -> None:
     """Their spread would be that of the settings; every endpoint is named."""
     load = {**FIRST.profile["load"], "users": 7}
-    endpoint = FIRST.endpoint.model_copy(update={"described": "another endpoint"})
-    other = LATER.model_copy(
-        update={"profile": {**FIRST.profile, "load": load}, "endpoint": endpoint}
-    )
+    endpoint = altered(FIRST.endpoint, described="another endpoint")
+    other = altered(LATER, profile={**FIRST.profile, "load": load}, endpoint=endpoint)
     trends, single = trends_of([FIRST, other])
     shown = trend_text(trends, single, PAGE)
     assert trends[0].sentences[0].startswith("Compare with care")
@@ -43,9 +41,7 @@ def test_every_run_has_a_point_of_its_own() -> None:
     """At its minute; with seconds where a minute has several, and a number where a second has."""
 
     def names(*started: str) -> list[str]:
-        records = [
-            FIRST.model_copy(update={"started_at": f"2026-11-{one}.500Z"}) for one in started
-        ]
+        records = [altered(FIRST, started_at=f"2026-11-{one}.500Z") for one in started]
         shown: list[str] = trend(records, MEASURES)[0]["data"][0]["x"]
         return shown
 
@@ -58,7 +54,7 @@ def test_request_units_are_of_runs_that_were_charged() -> None:
     """At Cosmos DB table and page have a column for them; at Storage neither names them."""
     charged = kept("run-v1-cosmos.json")
     for first, shown in ((FIRST, False), (charged, True)):
-        later = first.model_copy(update={"run_id": "later"})
+        later = altered(first, run_id="later")
         trends, single = trends_of([first, later])
         page = re.sub(r"<script.*?</script>", "", trend_page(trends, single), flags=re.DOTALL)
         for text in (trend_text(trends, single, PAGE), page):
@@ -69,12 +65,10 @@ def test_a_trend_follows_the_rule_of_all_comparisons() -> None:
     """What the scatter explains is no change, and latencies of a busy machine decide nothing."""
     assert FIRST.service_ms is not None
     rates = FIRST.account.entities_per_s
-    account = FIRST.account.model_copy(
-        update={"entities_per_s": rates.model_copy(update={"mean": rates.mean * 1.04})}
-    )
-    busy = FIRST.generator.model_copy(update={"machine_busy_share": 0.5})
-    slow = FIRST.service_ms.model_copy(update={"p50": 50.0})
-    later = LATER.model_copy(update={"account": account, "generator": busy, "service_ms": slow})
+    account = altered(FIRST.account, entities_per_s=altered(rates, mean=rates.mean * 1.04))
+    busy = altered(FIRST.generator, machine_busy_share=0.5)
+    slow = altered(FIRST.service_ms, p50=50.0)
+    later = altered(LATER, account=account, generator=busy, service_ms=slow)
     [one], _ = trends_of([FIRST, later])
     assert "Entities/s: 1,692 in the first run, 1,760 in the last (no difference)." in one.sentences
     [median] = [said for said in one.sentences if said.startswith("P50 of service latency")]

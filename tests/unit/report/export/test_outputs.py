@@ -33,7 +33,7 @@ from harness.report.terminal.summary import brief, summary
 from harness.report.web.document import document
 from harness.report.web.parts import parts
 from harness.report.web.tabs import verdict_rows
-from tests.support.records import kept, with_partitions
+from tests.support.records import altered, kept, with_partitions
 
 RECORD = kept()
 PARTITION = RECORD.partitions[0]
@@ -129,7 +129,7 @@ def verdict_of(suite: ET.Element, name: str) -> tuple[str, str]:
 
 def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
     """A condition without a value is an error."""
-    unknown = RECORD.conditions[1].model_copy(update={"value": None, "passed": None})
+    unknown = altered(RECORD.conditions[1], value=None, passed=None)
     suite = suite_of(changed(exit_code=3, conditions=(unknown,)))
     assert verdict_of(suite, unknown.text)[0] == "error"
     assert suite.get("errors") == "1"
@@ -138,7 +138,7 @@ def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
 def test_junit_of_a_run_that_a_condition_ended_has_no_errors() -> None:
     """What failed is a failure, what held passed, what was not reached is skipped."""
     failed, held, unknown = RECORD.conditions
-    unknown = unknown.model_copy(update={"value": None, "passed": None})
+    unknown = altered(unknown, value=None, passed=None)
     suite = suite_of(changed(exit_code=1, conditions=(failed, held, unknown)))
     ends = [verdict_of(suite, part.text)[0] for part in (failed, held, unknown)]
     assert ends == ["failure", "passed", "skipped"]
@@ -166,8 +166,8 @@ def test_junit_has_a_case_for_the_laws_of_counting(parts: dict[str, Any], tag: s
 @given(STRANGE)
 def test_junit_is_valid_xml_whatever_it_says(strange: str) -> None:
     """No key, name or sentence makes XML that cannot be read, and none is lost."""
-    condition = RECORD.conditions[0].model_copy(update={"text": strange})
-    verdict = RECORD.verdict.model_copy(update={"sentence": strange})
+    condition = altered(RECORD.conditions[0], text=strange)
+    verdict = altered(RECORD.verdict, sentence=strange)
     profile = {**RECORD.profile, "name": strange}
     suite = suite_of(changed(conditions=(condition,), verdict=verdict, profile=profile))
     assert suite.findall("testcase")[1].get("name") == printable(strange)
@@ -181,8 +181,8 @@ def rows_of(record: RunRecord) -> list[dict[str, str]]:
 
 def test_csv_tells_what_is_no_single_partition() -> None:
     """What was folded, and queries over several partitions, are rows of their own kind."""
-    folded = PARTITION.model_copy(update={"key": "(other)", "target": None, "ratio": None})
-    rows = rows_of(spread("(other)", WHOLE_TABLE).model_copy(update={"partitions_folded": folded}))
+    folded = altered(PARTITION, key="(other)", target=None, ratio=None)
+    rows = rows_of(altered(spread("(other)", WHOLE_TABLE), partitions_folded=folded))
     assert [(row["row"], row["partition"]) for row in rows] == [
         ("partition", "(other)"), ("queries", "(table)"), ("other", "(other)"),
     ]  # fmt: skip
@@ -286,8 +286,8 @@ def test_a_figure_reads_the_same_in_every_output() -> None:
 def test_a_footnote_is_shown_once_by_every_output_of_the_verdict() -> None:
     """What restricts the figures stands below the verdict, and nowhere else."""
     note = "74% of the entities are estimated (minimum)."
-    verdict = RECORD.verdict.model_copy(update={"footnote": f"Emulator. {note}"})
-    endpoint = RECORD.endpoint.model_copy(update={"kind": "azurite"})
+    verdict = altered(RECORD.verdict, footnote=f"Emulator. {note}")
+    endpoint = altered(RECORD.endpoint, kind="azurite")
     record, page = changed(verdict=verdict, endpoint=endpoint), Page(width=400)
     for said in (summary(record, page), brief(record, page), markdown(record), junit(record)):
         assert said.count(note) == 1
@@ -299,7 +299,7 @@ def test_a_footnote_is_shown_once_by_every_output_of_the_verdict() -> None:
 def test_failures_that_retries_hid_are_on_the_first_screen() -> None:
     """Every output of the verdict names them, whatever the verdict is about."""
     said = "8.5% of the attempts failed (500 InternalError)."
-    verdict = RECORD.verdict.model_copy(update={"failures": said})
+    verdict = altered(RECORD.verdict, failures=said)
     record = changed(verdict=verdict, attempts_by_status={"204": 915, "500 InternalError": 85})
     for shown in (summary(record, Page(width=400)), markdown(record).replace("\\", "")):
         assert said in shown
@@ -315,7 +315,7 @@ def test_failures_that_retries_hid_are_on_the_first_screen() -> None:
 )
 def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: str) -> None:
     """A window shorter than ten seconds has no best ten; every output says what it has."""
-    record = RECORD.model_copy(update={"measured_s": measured_s})
+    record = altered(RECORD, measured_s=measured_s)
     assert best_over(record) == best
     pages = parts(record, live=False)
     for output in (summary(record, Page(width=140)), markdown(record), pages["account"]):

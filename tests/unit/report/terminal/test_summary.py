@@ -18,7 +18,7 @@ from harness.model.services.service import ENTITIES
 from harness.profile.load.registry import recorded_load
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
-from tests.support.records import kept, with_partitions
+from tests.support.records import altered, kept, with_partitions
 from tests.support.summary_parts import AUDIT, EXPECTED, MOVED, SEARCH
 
 RECORD = kept()
@@ -52,12 +52,10 @@ def test_colour_changes_nothing_but_colour() -> None:
 @pytest.mark.parametrize("width", [60, 66, 72])
 def test_a_narrow_terminal_leaves_out_columns_and_cuts_no_figure(width: int) -> None:
     """What is left out is named; names are shortened, figures are whole and bars take one line."""
-    part = RECORD.operations[0].model_copy(update={"kind": "upsert_merge", "count": 1_234_567})
+    part = altered(RECORD.operations[0], kind="upsert_merge", count=1_234_567)
     slow = LatencyPart(count=9, mean=1.0, p50=1234.0, p90=2345.0, p99=3456.0, max=45678.0)
-    parts = tuple(
-        part.model_copy(update={"kind": name, "service_ms": slow}) for name in ("insert", "delete")
-    )
-    record = RECORD.model_copy(update={"operations": parts})
+    parts = tuple(altered(part, kind=name, service_ms=slow) for name in ("insert", "delete"))
+    record = altered(RECORD, operations=parts)
     shown = text(record, width=width)
     assert "1,234,567" in shown
     assert "45,678" in shown or "Not shown, because the terminal is narrow: p90, max" in shown
@@ -126,29 +124,24 @@ def test_whatever_the_keys_are_no_line_is_too_wide(
     keys: list[str], width: int, ascii_only: bool, sentence: str
 ) -> None:
     """Any keys and names fit, keep their figures whole, and send nothing to the terminal."""
-    record = spread(*keys).model_copy(
-        update={
-            "verdict": RECORD.verdict.model_copy(
-                update={
-                    "sentence": sentence,
-                    "evidence": (sentence,),
-                    "advice": (AdvicePart(text=sentence, document=sentence, section=sentence),),
-                }
-            ),
-            "profile": {"name": sentence, "question": sentence},
-            "conditions": (
-                RECORD.conditions[0].model_copy(update={"text": sentence * 9, "note": sentence}),
-            ),
-            "operations": tuple(
-                part.model_copy(update={"kind": f"{sentence}{part.kind}", "type": "query"})
-                for part in RECORD.operations
-            ),
-            "prediction": EXPECTED.model_copy(update={"hottest": sentence}),
-            "throttling": MOVED,
-            "search": SEARCH,
-            "audit": AUDIT.model_copy(update={"examples": (sentence,)}),
-            "pointers": (PointersPart(table=sentence, to="", rows=1, dangling=1, unnamed=1),),
-        }
+    record = altered(
+        spread(*keys),
+        verdict=altered(
+            RECORD.verdict,
+            sentence=sentence,
+            evidence=(sentence,),
+            advice=(AdvicePart(text=sentence, document=sentence, section=sentence),),
+        ),
+        profile={"name": sentence, "question": sentence},
+        conditions=(altered(RECORD.conditions[0], text=sentence * 9, note=sentence),),
+        operations=tuple(
+            altered(part, kind=f"{sentence}{part.kind}", type="query") for part in RECORD.operations
+        ),
+        prediction=altered(EXPECTED, hottest=sentence),
+        throttling=MOVED,
+        search=SEARCH,
+        audit=altered(AUDIT, examples=(sentence,)),
+        pointers=(PointersPart(table=sentence, to="", rows=1, dangling=1, unnamed=1),),
     )
     report = summary(record, Page(width=width, ascii_only=ascii_only))
     assert all(cell_len(line) <= width for line in report.splitlines())
@@ -165,7 +158,7 @@ def test_whatever_the_keys_are_no_line_is_too_wide(
 def test_chart_fits_any_length_of_a_run(length: int, width: int) -> None:
     """A run of a second and one of an hour both have a chart that fits."""
     point = RECORD.series[0]
-    series = tuple(point.model_copy(update={"t": point.t + n}) for n in range(min(length, 1200)))
+    series = tuple(altered(point, t=point.t + n) for n in range(min(length, 1200)))
     report = text(changed(series=series), width)
     assert all(cell_len(line) <= width for line in report.splitlines())
     assert ("entities/s over time" in report) is (length > 0)
@@ -175,7 +168,7 @@ def test_failures_of_loading_are_said_with_count_and_kind() -> None:
     """Nothing of the load shows what happened before it."""
     throttled = {"503 ServerBusy partition": 8, "504 partition": 1}
     answers = {"201": 4990, **throttled, "connection_reset": 3}
-    loading = RECORD.loading.model_copy(update={"attempts": 5002, "attempts_by_status": answers})
+    loading = altered(RECORD.loading, attempts=5002, attempts_by_status=answers)
     said = " ".join(re.sub("[│ \n]+", " ", text(changed(loading=loading))).split())
     assert (
         f"{loading.entities:,} loaded in {number(loading.seconds)} s; of 5,002 attempts, 9 were "

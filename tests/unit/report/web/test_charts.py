@@ -14,7 +14,7 @@ from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts
 from harness.report.web.frame import aligned
 from harness.report.web.heat_maps import percentiles
-from tests.support.records import course, kept, with_courses, with_heat
+from tests.support.records import altered, course, kept, with_courses, with_heat
 
 RECORD = kept()
 MOVED_BAND = "18,165,148"
@@ -36,13 +36,13 @@ def enforcing(record: RunRecord, *moves: MovePart, partition: float = 250.0) -> 
     part = EnforcedPart(
         partition_per_s=partition, account_per_s=2500.0, server_per_s=500.0, moves=moves
     )
-    return record.model_copy(update={"enforced": part})
+    return altered(record, enforced=part)
 
 
 def at_rate(rate: float) -> RunRecord:
     """The kept record with a series of one rate."""
-    series = tuple(point.model_copy(update={"entities": rate}) for point in RECORD.series)
-    return RECORD.model_copy(update={"series": series})
+    series = tuple(altered(point, entities=rate) for point in RECORD.series)
+    return altered(RECORD, series=series)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_percentiles_over_time(rows: list[list[int]], q: float, expected: list[A
 
 def test_every_chart_says_what_it_shows() -> None:
     """Each has a title, and texts beside the pointer; the main one is not repeated."""
-    waits = tuple(point.model_copy(update={"retrying": 3.0}) for point in RECORD.series)
+    waits = tuple(altered(point, retrying=3.0) for point in RECORD.series)
     record = with_heat(
-        with_courses(RECORD.model_copy(update={"series": waits})),
+        with_courses(altered(RECORD, series=waits)),
         ["a"],
         lambda row, column: 5,
         lambda row, column: 1,
@@ -92,11 +92,9 @@ def test_all_charts_have_the_same_room_for_their_plots() -> None:
 
 def test_the_main_chart_shows_the_verdict() -> None:
     """CPU where the generator was the limit, else the rate; of a search always the rate."""
-    limited = RECORD.verdict.model_copy(
-        update={"result": "client_limited", "limited_by": "generator"}
-    )
-    searched = with_courses(kept("run-v1-search.json").model_copy(update={"verdict": limited}))
-    made = charts(searched.model_copy(update={"search": None}))
+    limited = altered(RECORD.verdict, result="client_limited", limited_by="generator")
+    searched = with_courses(altered(kept("run-v1-search.json"), verdict=limited))
+    made = charts(altered(searched, search=None))
     assert made["chart-main"]["title"].startswith("CPU")
     assert "chart-generator" not in made
     assert "chart-rate" in made
@@ -105,9 +103,9 @@ def test_the_main_chart_shows_the_verdict() -> None:
 
 def test_a_latency_that_failed_is_the_main_chart() -> None:
     """With the bound of the condition as a line."""
-    within = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
-    failed = RECORD.conditions[0].model_copy(
-        update={"text": "p99(service) < 3ms", "passed": False, "value": 5.0, "unit": "ms"}
+    within = altered(RECORD.verdict, result="within_target", limited_by="load")
+    failed = altered(
+        RECORD.conditions[0], text="p99(service) < 3ms", passed=False, value=5.0, unit="ms"
     )
     changes = {"verdict": within, "conditions": (failed,), "exit_code": 1}
     record = with_courses(RECORD.model_copy(update=changes))
@@ -120,8 +118,8 @@ def test_a_latency_that_failed_is_the_main_chart() -> None:
 
 def test_the_hottest_partition_has_a_line_beside_the_limit_of_each() -> None:
     """Where the heat map has a row of it alone."""
-    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
-    record = enforcing(at_rate(300.0)).model_copy(update={"partitions": two})
+    two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
+    record = altered(enforcing(at_rate(300.0)), partitions=two)
     record = with_heat(record, ["a", "b"], lambda row, column: 240)
     chart = charts(record)["chart-main"]
     [hot] = [trace for trace in chart["data"] if "hottest" in trace["name"]]
@@ -133,11 +131,9 @@ def test_a_heat_map_shows_rates() -> None:
     """Its cells are counts over their width; what took nothing is empty."""
     record = with_heat(RECORD, ["a", "b"], lambda row, column: row * 4 * (column % 2))
     assert record.heat is not None
-    wide = record.heat.model_copy(update={"width_s": 2, "columns": len(RECORD.series) // 2})
-    rows = tuple(
-        row.model_copy(update={"entities": row.entities[: wide.columns]}) for row in wide.ranges
-    )
-    trace = heat(record.model_copy(update={"heat": wide.model_copy(update={"ranges": rows})}))
+    wide = altered(record.heat, width_s=2, columns=len(RECORD.series) // 2)
+    rows = tuple(altered(row, entities=row.entities[: wide.columns]) for row in wide.ranges)
+    trace = heat(altered(record, heat=altered(wide, ranges=rows)))
     assert set(trace["z"][0]) == {None}
     assert trace["z"][1][:4] == [None, 2.0, None, 2.0]
     assert trace["x"][:2] == [START * 1000, (START + 2) * 1000]
@@ -150,8 +146,8 @@ def test_a_column_that_was_cut_is_not_too_low() -> None:
     """A column that the run covers in part is divided by that part."""
     record = with_heat(RECORD, ["a"], lambda row, column: 12, columns=1)
     assert record.heat is not None
-    early = record.heat.model_copy(update={"start": START - 4, "width_s": 8})
-    assert heat(record.model_copy(update={"heat": early}))["z"] == [[3.0]]
+    early = altered(record.heat, start=START - 4, width_s=8)
+    assert heat(altered(record, heat=early))["z"] == [[3.0]]
 
 
 def test_rows_with_the_same_name_stay_apart() -> None:
@@ -164,17 +160,10 @@ def test_rows_with_the_same_name_stay_apart() -> None:
 def test_throttling_is_shown_where_it_was() -> None:
     """Without throttled attempts there is neither a chart nor a heat map of them."""
     calm = tuple(
-        point.model_copy(
-            update={
-                "throttled": 0.0,
-                "throttled_by_status": dict.fromkeys(THROTTLING_STATUSES, 0.0),
-            }
-        )
+        altered(point, throttled=0.0, throttled_by_status=dict.fromkeys(THROTTLING_STATUSES, 0.0))
         for point in RECORD.series
     )
-    record = with_heat(
-        RECORD.model_copy(update={"series": calm}), ["a"], lambda row, column: column
-    )
+    record = with_heat(altered(RECORD, series=calm), ["a"], lambda row, column: column)
     assert set(charts(record)) == {"chart-main", "chart-heat"}
     assert {"503 ServerBusy", "500 OperationTimedOut"} == {
         trace["name"] for trace in charts(RECORD)["chart-throttling"]["data"]
@@ -204,8 +193,8 @@ def test_a_far_target_does_not_squash_the_chart(rate: float, lines: list[float],
 
 def test_the_line_of_a_partition_is_for_one_partition() -> None:
     """Where several partitions share the load their target is no line for the sum."""
-    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
-    layout = charts(at_rate(9000.0).model_copy(update={"partitions": two}))["chart-main"]["layout"]
+    two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
+    layout = charts(altered(at_rate(9000.0), partitions=two))["chart-main"]["layout"]
     assert [s["y0"] for s in layout["shapes"] if s["type"] == "line"] == [20000.0]
 
 
@@ -223,7 +212,7 @@ def test_the_measured_window_is_shaded() -> None:
 def test_a_latency_heat_map_has_its_percentiles() -> None:
     """Rows lie between their bounds, and the lines are the percentiles of each column."""
     part: LatencyCoursePart = course(START, [[1, 0], [98, 0], [1, 7]])
-    record = RECORD.model_copy(update={"service_over_time": part})
+    record = altered(RECORD, service_over_time=part)
     grid, *lines = charts(record)["chart-service"]["data"]
     assert len(grid["y"]) == 4
     assert grid["y"][1:] == [1.0, 1.259, 1.585]
@@ -258,8 +247,8 @@ def test_enforced_limits_take_the_place_of_targets() -> None:
 
 def test_the_enforced_limit_of_a_partition_is_for_one_partition() -> None:
     """Where several partitions share the load only the limit of the account is shown."""
-    two = tuple(RECORD.partitions[0].model_copy(update={"key": key}) for key in "ab")
-    record = enforcing(at_rate(1100.0)).model_copy(update={"partitions": two})
+    two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
+    record = altered(enforcing(at_rate(1100.0)), partitions=two)
     assert lines(record) == {2500.0: "limit in force 2,500 (account)"}
 
 
@@ -277,8 +266,8 @@ def test_moves_are_marked_on_the_charts_over_time() -> None:
 def test_an_outage_is_told_from_the_move_that_caused_it() -> None:
     """A strip at the bottom, which a band as high as the chart does not mix with; in the legend."""
     gaps = tuple(GapPart(start_s=second, length_s=3, recovered_s=None) for second in (4, 9))
-    throttling = RECORD.throttling.model_copy(update={"gaps": gaps})
-    record = enforcing(RECORD, move("p0", 3.5)).model_copy(update={"throttling": throttling})
+    throttling = altered(RECORD.throttling, gaps=gaps)
+    record = altered(enforcing(RECORD, move("p0", 3.5)), throttling=throttling)
     for name, named in (("chart-main", ["nothing succeeded"]), ("chart-throttling", [])):
         layout = charts(record)[name]["layout"]
         strips = [one for one in layout["shapes"] if one["type"] == "rect" and one["y1"] < 1]
@@ -292,10 +281,8 @@ def test_the_cpu_of_others_is_beside_that_of_the_run() -> None:
     """A verdict that names other processes is seen in its chart; unknown CPU is no line."""
     used = {"cpu_percent": 12.0, "machine_percent": 99.0}
     for others, names in ((80.0, 3), (None, 2)):
-        points = tuple(
-            point.model_copy(update={**used, "others_percent": others}) for point in RECORD.series
-        )
-        chart = charts(RECORD.model_copy(update={"series": points}))["chart-generator"]
+        points = tuple(altered(point, **used, others_percent=others) for point in RECORD.series)
+        chart = charts(altered(RECORD, series=points))["chart-generator"]
         assert len(chart["data"]) == names
         assert ("other processes" in chart["data"][-1]["name"]) is (others is not None)
         assert set(chart["data"][-1]["y"]) == {others or 99.0}
@@ -334,9 +321,9 @@ def test_moves_are_marked_in_the_heat_maps() -> None:
     """The mark is in the row that has the partition, alone or within a range of keys."""
     record = with_heat(RECORD, ["a", "b", "z"], lambda row, column: 4, lambda row, column: 1)
     assert record.heat is not None
-    wide = record.heat.ranges[1].model_copy(update={"last": "m"})
+    wide = altered(record.heat.ranges[1], last="m")
     ranges = (record.heat.ranges[0], wide, record.heat.ranges[2])
-    record = record.model_copy(update={"heat": record.heat.model_copy(update={"ranges": ranges})})
+    record = altered(record, heat={"ranges": ranges})
     moved = enforcing(record, move("a", 1.0), move("f", 4.0), move("nowhere", 6.0))
     for name in ("chart-heat", "chart-refused"):
         _, marks = charts(moved)[name]["data"]
@@ -347,7 +334,7 @@ def test_moves_are_marked_in_the_heat_maps() -> None:
         assert marks["y"] == ["a", "a", None, "b to m", "b to m", None]
         assert marks["text"][3] == "partition 'f' moved, unavailable 2 s"
         assert len(charts(record)[name]["data"]) == 1
-    redacted = moved.model_copy(update={"redacted": True})
+    redacted = altered(moved, redacted=True)
     _, marks = charts(redacted)["chart-heat"]["data"]
     assert marks["y"] == ["a", "a", None], "aliases are not in the order of their keys"
 
@@ -379,5 +366,5 @@ def test_a_gateway_without_moves_marks_none() -> None:
 def test_a_gateway_that_limits_nothing_has_no_line() -> None:
     """Its settings name a limit that no endpoint reaches."""
     unlimited = EnforcedPart(partition_per_s=1e9, account_per_s=1e9, server_per_s=1e9)
-    plain = RECORD.model_copy(update={"enforced": None})
-    assert lines(RECORD.model_copy(update={"enforced": unlimited})) == lines(plain)
+    plain = altered(RECORD, enforced=None)
+    assert lines(altered(RECORD, enforced=unlimited)) == lines(plain)

@@ -32,7 +32,7 @@ from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.tables import page_js, plotly_js
 from harness.report.web.tabs import verdict_rows
-from tests.support.records import kept, with_courses, with_heat, with_partitions
+from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
 
 RECORD = kept()
 SEARCH = kept("run-v1-search.json")
@@ -88,7 +88,7 @@ def full(keys: list[str]) -> RunRecord:
     enforced = EnforcedPart(
         partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=moves
     )
-    return record.model_copy(update={"machine": machine, "redacted": True, "enforced": enforced})
+    return altered(record, machine=machine, redacted=True, enforced=enforced)
 
 
 def parts_of(record: RunRecord) -> str:
@@ -190,7 +190,7 @@ def test_an_update_stays_small(letter: str) -> None:
         full(keys), keys[:64], lambda row, column: 1234 + row, lambda row, column: 99, columns=120
     )
     series = record.series * (1200 // len(record.series))
-    record = record.model_copy(update={"series": series})
+    record = altered(record, series=series)
     shown = update(record, live=True)
     assert len(json.dumps(shown)) < 1_000_000
     rows = shown["parts"]["partitions"].count("<tr>")
@@ -294,13 +294,11 @@ def test_a_search_that_goes_on_is_not_told_as_one_that_ended() -> None:
 
 def test_a_condition_that_fails_without_throttling_is_the_headline() -> None:
     """Below the word FAIL stands why, not that nothing was throttled."""
-    verdict = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
-    failed = RECORD.conditions[0].model_copy(
-        update={"text": "p99(service) < 3ms", "passed": False, "value": 5.0, "unit": "latency"}
+    verdict = altered(RECORD.verdict, result="within_target", limited_by="load")
+    failed = altered(
+        RECORD.conditions[0], text="p99(service) < 3ms", passed=False, value=5.0, unit="latency"
     )
-    calm = RECORD.model_copy(
-        update={"verdict": verdict, "conditions": (failed,), "exit_code": 1, "throttled_ratio": 0.0}
-    )
+    calm = altered(RECORD, verdict=verdict, conditions=(failed,), exit_code=1, throttled_ratio=0.0)
     shown = update(calm, live=False)["parts"]["verdict"]
     sentence, finding = re.findall(r'<p class="(?:sentence|finding[^"]*)">([^<]*)', shown)
     assert sentence.startswith("The condition fails: p99(service)")
@@ -310,47 +308,43 @@ def test_a_condition_that_fails_without_throttling_is_the_headline() -> None:
 def test_a_limit_that_is_not_the_published_one_is_explained() -> None:
     """Who reads 250 entities/s is told that Azure serves 2,000."""
     held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
-    endpoint = RECORD.endpoint.model_copy(update={"kind": "gateway"})
-    scaled = RECORD.model_copy(update={"enforced": held, "endpoint": endpoint})
+    endpoint = altered(RECORD.endpoint, kind="gateway")
+    scaled = altered(RECORD, enforced=held, endpoint=endpoint)
     assert "scaled to 250 of 2,000 entities/s" in update(scaled, live=False)["parts"]["verdict"]
     assert "scaled" not in update(RECORD, live=False)["parts"]["verdict"]
 
 
 def test_the_verdict_says_what_to_do_next() -> None:
     """The first piece of advice without its reason; not while the run warms up."""
-    verdict = RECORD.verdict.model_copy(
-        update={
-            "advice": (
-                AdvicePart(text="spread keys: one is hot", document="D", section="S"),
-                AdvicePart(text="batch writes", document="D", section="S"),
-            )
-        }
+    verdict = altered(
+        RECORD.verdict,
+        advice=(
+            AdvicePart(text="spread keys: one is hot", document="D", section="S"),
+            AdvicePart(text="batch writes", document="D", section="S"),
+        ),
     )
-    record = RECORD.model_copy(update={"verdict": verdict})
+    record = altered(RECORD, verdict=verdict)
     shown = parts(record, live=False)["verdict"]
     assert "<strong>Next step:</strong> spread keys.</p>" in shown
     assert "batch" not in shown
     rows = {row["what"]: row["said"] for row in verdict_rows("Ended.", record, live=False)}
     assert rows["Next step"] == "Spread keys."
-    warming = record.model_copy(
-        update={
-            "measured_s": 1,
-            "verdict": verdict.model_copy(update={"result": VerdictResult.INCONCLUSIVE}),
-        }
+    warming = altered(
+        record, measured_s=1, verdict=altered(verdict, result=VerdictResult.INCONCLUSIVE)
     )
     assert "Next step" not in parts(warming, live=True)["verdict"]
-    plain = RECORD.model_copy(update={"verdict": verdict.model_copy(update={"advice": ()})})
+    plain = altered(RECORD, verdict=altered(verdict, advice=()))
     assert "Next step" not in parts(plain, live=False)["verdict"]
 
 
 def test_a_run_on_blobs_is_told_in_lines() -> None:
     """In the report and in the terminal; `entities` alone is the name of a fact about the load."""
-    endpoint = RECORD.endpoint.model_copy(update={"kind": AZURITE_BLOBS.name})
-    verdict = RECORD.verdict.model_copy(
-        update={"result": VerdictResult.NO_TARGET, "sentence": "No target.", "evidence": ()}
+    endpoint = altered(RECORD.endpoint, kind=AZURITE_BLOBS.name)
+    verdict = altered(
+        RECORD.verdict, result=VerdictResult.NO_TARGET, sentence="No target.", evidence=()
     )
     made = CapacityPart(session="blob", operations_per_cpu_s=9.0, entities_per_cpu_s=900.0)
-    generator = RECORD.generator.model_copy(update={"capacity": made})
+    generator = altered(RECORD.generator, capacity=made)
     changes = {"endpoint": endpoint, "verdict": verdict, "enforced": None, "generator": generator}
     record = with_heat(
         with_courses(RECORD).model_copy(update=changes), ["a", "b"], lambda row, column: 5
@@ -365,25 +359,25 @@ def test_a_run_on_blobs_is_told_in_lines() -> None:
 
 def test_a_load_that_asked_for_no_more_says_so() -> None:
     """A share of the target is not taken for what the endpoint can do."""
-    verdict = RECORD.verdict.model_copy(update={"result": "within_target", "limited_by": "load"})
-    calm = RECORD.model_copy(update={"verdict": verdict, "conditions": ()})
+    verdict = altered(RECORD.verdict, result="within_target", limited_by="load")
+    calm = altered(RECORD, verdict=verdict, conditions=())
     assert "No more was requested" in update(calm, live=False)["parts"]["verdict"]
 
 
 def test_a_watch_names_its_application_and_a_replay_its_trace() -> None:
     """In sight, where a run of a profile has its question."""
     application = WatchedPart(requests=9, passed=9, command="node <server.js>")
-    watched = update(RECORD.model_copy(update={"watched": application}), live=False)
+    watched = update(altered(RECORD, watched=application), live=False)
     assert "node &lt;server.js&gt;" in watched["parts"]["head"].partition("<details")[0]
     profile = {**RECORD.profile, "replay": {"trace": "app.trace", "speed": 2.0}}
-    replayed = RECORD.model_copy(update={"profile": profile, "replay": ReplayPart(trace="a")})
+    replayed = altered(RECORD, profile=profile, replay=ReplayPart(trace="a"))
     head = update(replayed, live=False)["parts"]["head"].partition("<details")[0]
     assert "app.trace at its recorded instants, 2 times as fast" in head
 
 
 def test_no_more_is_served_than_was_asked() -> None:
     """What queries scan is expected beforehand: 110% of it served would be a riddle."""
-    points = tuple(point.model_copy(update={"offered": 100.0}) for point in RECORD.series)
-    shown = update(RECORD.model_copy(update={"series": points}), live=False)["parts"]["figures"]
+    points = tuple(altered(point, offered=100.0) for point in RECORD.series)
+    shown = update(altered(RECORD, series=points), live=False)["parts"]["figures"]
     assert '<p class="value">100%</p>' in shown
     assert "1,692 entities/s, 100 expected" in shown

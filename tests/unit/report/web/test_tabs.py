@@ -10,7 +10,7 @@ from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import EstimatePart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.report.web.tabs import PARTITION_HEADINGS, in_demand, rows_of, verdict_rows
-from tests.support.records import kept
+from tests.support.records import altered, kept
 
 RECORD = kept()
 PART = RECORD.partitions[0]
@@ -23,7 +23,7 @@ def part(key: str, entities: int, throttled: int = 0, **parts: Any) -> Partition
 
 
 def record(*partitions: PartitionPart, **parts: Any) -> RunRecord:
-    return RECORD.model_copy(update={"partitions": partitions, **parts})
+    return altered(RECORD, partitions=partitions, **parts)
 
 
 def test_the_account_stands_above_the_partitions() -> None:
@@ -34,7 +34,7 @@ def test_the_account_stands_above_the_partitions() -> None:
     assert first["partition"] == PART.key
     assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}2,000")
     held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
-    account, first = rows_of(RECORD.model_copy(update={"enforced": held}))[:2]
+    account, first = rows_of(altered(RECORD, enforced=held))[:2]
     assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}2,500")
     assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}250")
 
@@ -71,8 +71,8 @@ def test_the_verdict_has_a_tab_of_its_own() -> None:
     assert rows["Limited by"] == "the partition"
     ended = [row["what"] for row in verdict_rows("ended", RECORD, live=False)]
     assert ended[:3] == ["Run", "Conditions", "Verdict"]
-    new = RECORD.verdict.model_copy(update={"result": "inconclusive"})
-    early = RECORD.model_copy(update={"verdict": new, "measured_s": 0})
+    new = altered(RECORD.verdict, result="inconclusive")
+    early = altered(RECORD, verdict=new, measured_s=0)
     _, verdict, *_ = verdict_rows("running", early, live=True)
     assert str(verdict["said"]).startswith("Warming up")
     assert verdict_rows("No run yet.", None, live=True) == [{"what": "Run", "said": "No run yet."}]
@@ -131,10 +131,9 @@ def test_a_partition_that_was_told_apart_late_is_marked() -> None:
 
 def test_before_the_window_opens_rates_cover_the_ramp() -> None:
     """The table is not full of zeros while users come."""
-    nothing = PART.entities_per_s.model_copy(update={"mean": 0.0, "best_1s": 0.0, "best_10s": 0.0})
+    nothing = altered(PART.entities_per_s, mean=0.0, best_1s=0.0, best_10s=0.0)
     series = tuple(
-        RECORD.series[0].model_copy(update={"t": 1_700_000_000 + second, "width_s": 1})
-        for second in range(4)
+        altered(RECORD.series[0], t=1_700_000_000 + second, width_s=1) for second in range(4)
     )
     early = record(part("a", 800, entities_per_s=nothing), measured_s=0, series=series)
     row = rows_of(early)[1]
@@ -150,7 +149,7 @@ def test_where_nothing_was_sent_nothing_is_divided() -> None:
 
 def test_where_no_target_holds_none_is_shown() -> None:
     """Request units are no entities a second."""
-    account = RECORD.account.model_copy(update={"target": None, "ratio": None})
+    account = altered(RECORD.account, target=None, ratio=None)
     rows = rows_of(record(part("a", 5, target=None, ratio=None), account=account))
     assert [row["of_target"] for row in rows] == ["no target", "no target"]
 
@@ -168,7 +167,7 @@ def test_long_and_strange_keys_stay_in_their_cell() -> None:
 def test_a_share_that_is_a_lower_bound_has_its_sign() -> None:
     """The rates are numbers, by which the tab sorts; the share is a text."""
     record = kept()
-    parts = tuple(part.model_copy(update={"uncertain": 1}) for part in record.operations)
-    bound = record.model_copy(update={"operations": parts})
+    parts = tuple(altered(part, uncertain=1) for part in record.operations)
+    bound = altered(record, operations=parts)
     assert all("\u2265" not in str(row["of_target"]) for row in rows_of(record))
     assert "\N{NO-BREAK SPACE}\u2265" in str(rows_of(bound)[0]["of_target"])
