@@ -7,12 +7,19 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page
 
-from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
+from tests.support.records import (
+    altered,
+    enforcing,
+    kept,
+    move,
+    with_courses,
+    with_heat,
+    with_partitions,
+)
 from tests.support.web_pages import Pages, drawn
 
 pytestmark = pytest.mark.browser
@@ -55,10 +62,7 @@ HEADLESS = """[...document.querySelectorAll('table')].flatMap(table =>
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Addresses of a report with all its parts, a comparison and a trend."""
     keys = [f"tenant-{place}" for place in range(30)]
-    move = MovePart(start_s=4.0, offline_s=3.0, key=keys[0], from_server=0, to_server=1)
-    held = EnforcedPart(
-        partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=(move,)
-    )
+    held = enforcing(move(keys[0], 4.0))
     record = altered(
         with_heat(
             with_partitions(with_courses(kept("run-v1-search.json")), keys, folded=True),

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart, PointersPart
 from harness.measure.record.measured import EstimatePart, LatencyPart
 from harness.measure.record.record import RunRecord
@@ -20,7 +19,7 @@ from harness.report.export.markdown import markdown
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from tests.support.golden import changes, check
-from tests.support.records import altered, kept, with_partitions
+from tests.support.records import altered, enforcing, kept, move, with_partitions
 from tests.support.summary_parts import AUDIT, EXPECTED, MOVED, REASONS, SEARCH
 
 RECORD = kept()
@@ -48,11 +47,7 @@ SCAN: dict[str, Any] = {
     "entities": 5000,
     "entities_returned": 50,
 }
-MOVES = tuple(
-    MovePart(start_s=16.6 + place, offline_s=3.0, key=f"p{place}", from_server=0, to_server=1)
-    for place in range(7)
-)
-LIMITS = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=MOVES)
+LIMITS = enforcing(*(move(f"p{place}", 16.6 + place) for place in range(7)))
 
 
 def spread(*keys: str, **parts: Any) -> tuple[Any, ...]:

@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import Subject
 from tests.support.golden import GOLDEN
 
 KEPT = GOLDEN / "run-v1.json"
@@ -30,6 +32,47 @@ def altered(part: Part, **fields: Any) -> Part:
         for name, value in fields.items()
     }
     return part.model_copy(update=update)
+
+
+def move(key: str, start_s: float, offline_s: float = 3.0) -> MovePart:
+    return MovePart(start_s=start_s, offline_s=offline_s, key=key, from_server=0, to_server=1)
+
+
+def enforcing(*moves: MovePart, partition: float = 250.0) -> EnforcedPart:
+    """Limits of a gateway, and what it moved."""
+    return EnforcedPart(
+        partition_per_s=partition, account_per_s=2500.0, server_per_s=500.0, moves=moves
+    )
+
+
+def judged(result: str, limited_by: str = "unknown", **parts: Any) -> RunRecord:
+    """The kept record with this verdict, and other parts."""
+    return altered(altered(kept(), verdict={"result": result, "limited_by": limited_by}), **parts)
+
+
+def run(
+    rate: float = 1000.0, result: str = "throttled", name: str = "single-partition", **parts: Any
+) -> RunRecord:
+    """The kept record at a rate of its own, with another result and profile, and other parts."""
+    like = kept()
+    rates = {"mean": rate, "best_1s": rate}
+    hot = altered(like.partitions[0], entities_per_s=rates, ratio=rate / 2000)
+    changes = {
+        "account": {"entities_per_s": rates, "ratio": rate / 20000},
+        "partitions": (hot,),
+        "profile": {**like.profile, "name": name},
+        "verdict": {"result": result},
+    }
+    return altered(like, **changes | parts)
+
+
+def subjects(*of: RunRecord | Sequence[RunRecord], names: Sequence[str] = ()) -> list[Subject]:
+    """One subject for each record, or for each list of repeats."""
+    every = ((one,) if isinstance(one, RunRecord) else tuple(one) for one in of)
+    return [
+        Subject(letter=letter, source=f"out/{letter}", records=records, name=name)
+        for letter, records, name in zip("ABCDEFGH", every, (*names, *[""] * len(of)), strict=False)
+    ]
 
 
 def line_with(text: str, part: str) -> str:

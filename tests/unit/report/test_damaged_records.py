@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from harness.measure.record.behaviour import BehaviourPart
-from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -40,7 +39,15 @@ from harness.report.web.document import embedded, update
 from harness.report.web.tabs import rows_of, verdict_rows
 from tests.support.behaviour import attempt, counted, insert, query, result, write
 from tests.support.golden import GOLDEN
-from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
+from tests.support.records import (
+    altered,
+    enforcing,
+    kept,
+    move,
+    with_courses,
+    with_heat,
+    with_partitions,
+)
 
 REGRESSIONS = tuple(map(parse_regression, ("entities_per_s < 95%", "p99(service) > first + 1ms")))
 ODD: tuple[Any, ...] = (
@@ -83,12 +90,7 @@ def whole() -> dict[str, Any]:
     return altered(
         record,
         profile={**record.profile, "stage": stages},
-        enforced=EnforcedPart(
-            partition_per_s=250.0,
-            account_per_s=2500.0,
-            server_per_s=500.0,
-            moves=(MovePart(start_s=3.5, offline_s=2.0, key="p1", from_server=0, to_server=1),),
-        ),
+        enforced=enforcing(move("p1", 3.5, 2.0)),
         partitions=(*record.partitions[:2], estimated),
         response_ms=record.service_ms,
         invariants=("due 5 is not sent 4",),

@@ -2,120 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from harness.measure.record.enforced import EnforcedPart, MovePart
+from harness.measure.record.enforced import MovePart
 from harness.measure.record.findings import GapPart, StallPart
-from harness.measure.record.measured import CapacityPart, MachineLoadPart
-from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.model.figures import number
 from harness.model.operation import WHOLE_TABLE
-from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.events import moved_together, stall_sentence
 from harness.report.headline import headline, is_warming_up
 from harness.report.limits import account_limit, partition_limit
 from harness.report.web.key_figures import key_figures
-from tests.support.records import altered, kept, with_partitions
+from tests.support.records import altered, enforcing, judged, kept, move
 
 RECORD = kept()
-BLOBS = altered(RECORD.endpoint, kind=AZURITE_BLOBS.name)
 STALL = StallPart(
     start_s=17, length_s=2, before_per_s=667.4, rate_per_s=2.0, waited=57, keys=(("a", 57),)
 )
-
-
-def judged(result: str, limited_by: str = "unknown", **changes: Any) -> RunRecord:
-    verdict = altered(RECORD.verdict, result=result, limited_by=limited_by)
-    return altered(RECORD, verdict=verdict, **changes)
-
-
-def enforcing(*moves: MovePart, partition: float = 250.0) -> EnforcedPart:
-    return EnforcedPart(
-        partition_per_s=partition, account_per_s=2500.0, server_per_s=500.0, moves=moves
-    )
-
-
-def move(key: str, start_s: float) -> MovePart:
-    return MovePart(start_s=start_s, offline_s=3.0, key=key, from_server=0, to_server=1)
-
-
-def throttled_most(*keys: str) -> RunRecord:
-    """Throttled attempts nearly all for the first of ``keys``."""
-    record = with_partitions(judged("throttled", "partition", enforced=enforcing()), keys)
-    parts = tuple(
-        altered(part, attempts_by_status={"503 ServerBusy partition": 1 if place else 98})
-        for place, part in enumerate(record.partitions)
-    )
-    return altered(record, partitions=parts)
-
-
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
-        (
-            judged("throttled", "partition", enforced=enforcing()),
-            "Partition 'p0' was throttled: its limit is 250 entities/s.",
-        ),
-        (
-            judged("throttled", "account", enforced=enforcing()),
-            "The account was throttled: its limit is 2,500 entities/s.",
-        ),
-        (
-            with_partitions(judged("throttled", "partition"), ["a", "b"]),
-            "2 partitions were throttled, 'a' the most.",
-        ),
-        (
-            throttled_most(WHOLE_TABLE, "b", "c"),
-            "Queries over several partitions were throttled.",
-        ),
-        (
-            with_partitions(judged("throttled", "partition"), ["a", WHOLE_TABLE]),
-            "1 partition was throttled, 'a' the most.",
-        ),
-        (
-            throttled_most("a", "b", "c"),
-            "Partition 'a' was throttled: its limit is 250 entities/s. 2 others had 2.0%",
-        ),
-        (judged("client_limited", "users"), "There were too few users for the requested rate."),
-        (
-            judged("client_limited", "generator"),
-            "The generator was the limit, not the endpoint.",
-        ),
-        (judged("endpoint_limited", "endpoint"), "The endpoint was the limit: it served less"),
-        (
-            judged("within_target", "load", throttled_ratio=0.0),
-            "Nothing was throttled at 1,692 entities/s: the partition took 85% of its target.",
-        ),
-        (judged("over_target", "load"), "The account went over its target."),
-        (
-            judged("no_target", "load", throttled_ratio=0.0, endpoint=BLOBS),
-            "Nothing was throttled at 1,692 lines/s. The documents name no target for blobs.",
-        ),
-        (kept("run-v1-search.json"), "At least 250 entities/s can be sustained."),
-    ],
-)
-def test_the_verdict_in_a_short_sentence(record: RunRecord, said: str) -> None:
-    """It names what was the limit, and holds rates against the limit that was in force."""
-    assert headline(record).startswith(said)
-    assert len(headline(record)) < 100
-
-
-def test_an_inconclusive_run_names_its_failures_once() -> None:
-    """Its reason is its headline, and has them."""
-    why = (
-        "6 measured operations are fewer than 100. 1 of 8 attempts failed (12%): 500 InternalError."
-    )
-    record = judged("inconclusive", "unknown")
-    changes = {
-        "sentence": f"Inconclusive: {why}",
-        "why": why,
-        "failures": "12% of the attempts failed (500 InternalError).",
-    }
-    verdict = record.verdict.model_copy(update=changes)
-    assert headline(altered(record, verdict=verdict)) == why
 
 
 def test_an_enforced_limit_is_the_one_in_force() -> None:
@@ -177,22 +80,6 @@ def test_a_run_warms_up_until_enough_is_measured(measured_s: int, warming: bool)
     record = judged("inconclusive", measured_s=measured_s)
     assert is_warming_up(record) is warming
     assert not is_warming_up(judged("throttled", measured_s=measured_s))
-
-
-def test_other_processes_are_named_as_the_limit() -> None:
-    """The share of the machine that they used is said with it."""
-    limited = judged("client_limited", "machine")
-    machine = {"name": "m", "cores": 2, "workers": 1, "busy_share": 0.9, "cpu_percent": 100.0}
-    load = MachineLoadPart.model_validate({**machine, "workers_percent": 20.0})
-    part = CapacityPart(
-        session="sdk", operations_per_cpu_s=1.0, entities_per_cpu_s=1.0, machines=(load,)
-    )
-    generator = altered(limited.generator, capacity=part)
-    assert headline(altered(limited, generator=generator)) == (
-        "Other processes (80% of its CPU) kept the machine busy: the rate is not the endpoint's "
-        "limit."
-    )
-    assert headline(limited).startswith("Other processes kept the machine busy")
 
 
 def test_a_lower_bound_has_its_sign_in_the_headline_and_in_the_key_figures() -> None:

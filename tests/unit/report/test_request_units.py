@@ -8,19 +8,18 @@ import re
 
 import pytest
 
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.outputs import comparison_json, side_by_side
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
 from harness.report.export.run_folder import partitions_csv
-from harness.report.headline import headline
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.charts import charts
 from harness.report.web.document import document
 from harness.report.web.key_figures import key_figures
 from harness.report.web.tabs import rows_of
-from tests.support.records import altered, kept
+from tests.support.records import altered, kept, subjects
 
 COSMOS = kept("run-v1-cosmos.json")
 STORAGE = kept()
@@ -71,26 +70,6 @@ def test_the_chart_draws_request_units_with_their_limits() -> None:
     assert limits[1800.0] == "limit in force 1,800 (account)"
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "2 partitions were throttled, 'p0' the most. 64% of the provisioned RU/s were used."),
-        (
-            {"limited_by": "throughput"},
-            "The provisioned throughput was used up: 1,143 of 1,800 RU/s.",
-        ),
-        ({"result": "over_target"}, "The account went over its target."),
-        ({"result": "within_target"}, "Only 7.7% of the attempts were throttled: the hottest"),
-    ],
-)
-def test_the_first_words_of_a_page_are_in_request_units(
-    changes: dict[str, str], words: str
-) -> None:
-    """The headline says which limit was met, and how much of everything was used."""
-    verdict = COSMOS.verdict.model_copy(update=changes)
-    assert headline(altered(COSMOS, verdict=verdict)).startswith(words)
-
-
 def test_the_figures_of_a_page_are_in_request_units() -> None:
     """The hottest partition and the account, also where the run used one key."""
     for record in (COSMOS, altered(COSMOS, partitions=COSMOS.partitions[:1])):
@@ -105,17 +84,16 @@ def test_the_figures_of_a_page_are_in_request_units() -> None:
 
 def test_runs_are_compared_in_request_units() -> None:
     """Rates, the cost of an operation and shares of the limits stand side by side."""
-    subjects = [Subject(letter=letter, source=letter, records=(COSMOS,)) for letter in "AB"]
-    text = side_by_side(compare(subjects, []), page())
+    comparison = compare(subjects(COSMOS, COSMOS), [])
+    text = side_by_side(comparison, page())
     for row in (r"RU/s +1,143", r"RU/operation +11\.\d", r"hottest, of its RU/s +75%"):
         assert re.search(row, text)
-    assert '"ru_per_operation"' in comparison_json(compare(subjects, []))
+    assert '"ru_per_operation"' in comparison_json(comparison)
 
 
 def test_a_run_against_storage_shows_nothing_of_it() -> None:
     """No output of a run without request units has a word about them."""
-    subjects = [Subject(letter=letter, source=letter, records=(STORAGE,)) for letter in "AB"]
-    comparison = compare(subjects, [])
+    comparison = compare(subjects(STORAGE, STORAGE), [])
     texts = {
         "terminal": summary(STORAGE, page()),
         "markdown": markdown(STORAGE),

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EntityPart, RunRecord
@@ -39,7 +38,16 @@ from harness.report.compare.outputs import (
 from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
 from harness.report.web.over_runs import courses
-from tests.support.records import altered, kept, line_with, with_courses, with_heat
+from tests.support.records import (
+    altered,
+    enforcing,
+    kept,
+    line_with,
+    run,
+    subjects,
+    with_courses,
+    with_heat,
+)
 
 RECORD = kept()
 BY_NAME = {measure.name: measure for measure in MEASURES}
@@ -47,30 +55,9 @@ RATE, P99 = BY_NAME["entities_per_s"], BY_NAME["p99(service)"]
 THROTTLED = BY_NAME["throttled_ratio"]
 
 
-def run(rate: float = 1000.0, **parts: Any) -> RunRecord:
-    """The kept record at a rate of its own, with other parts."""
-    rates = altered(RECORD.account.entities_per_s, mean=rate, best_1s=rate)
-    account = altered(RECORD.account, entities_per_s=rates, ratio=rate / 20000)
-    hot = altered(RECORD.partitions[0], entities_per_s=rates, ratio=rate / 2000)
-    return altered(RECORD, **{"account": account, "partitions": (hot,), **parts})
-
-
-def verdict(result: str) -> dict[str, Any]:
-    """Parts of a record with that verdict."""
-    return {"verdict": altered(RECORD.verdict, result=result)}
-
-
 def throttled(partition: int, account: int) -> dict[str, Any]:
     """Parts of a record with so many throttled attempts."""
     return {"throttled": {"partition": partition, "account": account}}
-
-
-def subjects(*of: Sequence[RunRecord]) -> list[Subject]:
-    """One subject for each list of repeats."""
-    return [
-        Subject(letter=letter, source=f"out/{letter}", records=tuple(records))
-        for letter, records in zip("ABCDEFGH", of, strict=False)
-    ]
 
 
 def findings(of: Sequence[Subject]) -> list[str]:
@@ -256,8 +243,7 @@ def test_findings_of_more_than_two_name_the_best() -> None:
 
 def test_rates_are_held_against_the_limit_in_force() -> None:
     """Where a gateway enforced lower limits than the published targets, as in all other outputs."""
-    limits = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
-    gateway = run(200.0, enforced=limits)
+    gateway = run(200.0, enforced=enforcing())
     for records, word, of_partition, of_account in (
         ([gateway], "limit", 0.8, 0.08),
         ([run(200.0, enforced=None)], "target", 0.1, 0.01),
@@ -286,7 +272,7 @@ def test_of_runs_on_blobs_lines_are_compared() -> None:
     charts = json.dumps([*courses(subjects(*([one] for one in heated))).values()])
     assert "Lines/s" in charts
     assert "ntities" not in charts
-    [_, said] = warnings(subjects([run()], [run(**verdict("no_target"), endpoint=lines.endpoint)]))
+    [_, said] = warnings(subjects([run()], [run(result="no_target", endpoint=lines.endpoint)]))
     assert said == "A line of a blob counts as an entity of a table."
 
 
@@ -319,8 +305,8 @@ def test_findings_compare_response_latency_where_both_have_it() -> None:
         ({"complete": False}, "B is incomplete"),
         ({"invariants": ("broken",)}, "B is not valid: its counts contradict each other"),
         ({"outcomes": {"defect": 1}}, "B had operations that failed because of a defect"),
-        (verdict("client_limited"), "B was client-limited"),
-        (verdict("inconclusive"), "B was inconclusive"),
+        ({"result": "client_limited"}, "B was client-limited"),
+        ({"result": "inconclusive"}, "B was inconclusive"),
         ({"measured_s": 400}, "A was measured for 40 s, B for 400 s."),
         (
             {"entity": altered(RECORD.entity, stored_bytes=512)},
@@ -347,7 +333,7 @@ def watched(command: str = "node", **parts: Any) -> RunRecord:
 
 def test_an_application_is_not_described_as_a_load_of_users() -> None:
     """Of a watched run the program and its requests are said, and that the loads differ."""
-    limited = watched(**verdict(VerdictResult.CLIENT_LIMITED))
+    limited = watched(result=VerdictResult.CLIENT_LIMITED)
     compared = compare(subjects([limited], [run()]), [])
     page = Page(width=300, colour=False, ascii_only=True)
     for output in (side_by_side(compared, page), comparison_markdown(compared)):
@@ -475,7 +461,7 @@ def test_any_text_is_a_regression_or_a_sentence(text: str) -> None:
         (run(900), ["entities_per_s < 95%"], 1),
         (run(900), ["entities_per_s < 95%", "p99(response) > 120%"], 3),
         (run(900, complete=False), ["entities_per_s < 95%"], 3),
-        (run(1100, **verdict("client_limited")), ["entities_per_s < 95%"], 3),
+        (run(1100, result="client_limited"), ["entities_per_s < 95%"], 3),
         (run(900, complete=False), [], 0),
     ],
 )
@@ -514,7 +500,7 @@ def test_the_text_shows_each_beside_the_first() -> None:
 
 def test_the_text_shows_the_range_of_repeats() -> None:
     """Below a mean of repeats stand the least and the most of them."""
-    repeats = [run(900), run(1000), run(1100, **verdict("over_target"))]
+    repeats = [run(900), run(1000), run(1100, result="over_target")]
     text = side_by_side(compared([[run(1000)], repeats]), page())
     lines = text.splitlines()
     place = lines.index(line_with(text, "entities/s "))

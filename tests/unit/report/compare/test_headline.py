@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from harness.measure.record.findings import SearchPart
-from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Subject, compare, names_of
+from harness.report.compare.comparison import compare, names_of
 from harness.report.compare.headline import SAME, headline, settings_of
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page
-from tests.support.records import altered, kept
+from tests.support.records import altered, kept, run, subjects
 
 RECORD = kept()
-
-
-def run(name: str, rate: float, result: str = "throttled", **parts: Any) -> RunRecord:
-    """The kept record under another profile, with another rate and result."""
-    rates = altered(RECORD.account.entities_per_s, mean=rate)
-    return altered(
-        RECORD,
-        profile={**RECORD.profile, "name": name},
-        account={"entities_per_s": rates},
-        verdict={"result": result},
-        **parts,
-    )
-
-
-def searched(rate: float) -> SearchPart:
-    return SearchPart(
-        rate_per_s=rate, at_least=False, confirmed=True, limited_by="", sentence="", steps=()
-    )
-
-
-def subjects(*records: RunRecord, names: tuple[str, ...] = ()) -> list[Subject]:
-    named = names or ("",) * len(records)
-    return [
-        Subject(letter=letter, source=f"out/{letter}", records=(record,), name=name)
-        for letter, record, name in zip("ABC", records, named, strict=False)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("records", "sentence"),
-    [
-        ([run("customer", 1000), run("customer", 1000)], SAME),
-        (
-            [run("customer", 1000), run("month", 2400)],
-            "month serves 2.4 times as much as customer before it throttles.",
-        ),
-        (
-            [run("customer", 1000), run("month", 2400, "within_target")],
-            "month serves at least 2.4 times as much as customer, which was throttled.",
-        ),
-        (
-            [run("customer", 1200, "within_target"), run("month", 1000, "within_target")],
-            "customer served 1,200 entities/s, month 1,000 (20% more).",
-        ),
-        (
-            [run("customer", 100), run("month", 1500), run("day", 120)],
-            "month serves 15 times as much as customer before it throttles.",
-        ),
-        (
-            [run("customer", 1000, search=searched(500)), run("m", 1000, search=searched(1250))],
-            "m sustains 2.5 times as much as customer (1,250 against 500).",
-        ),
-        (
-            [run("customer", 1000), run("month", 1000, throttled={"partition": 0, "account": 0})],
-            "month is throttled less than customer: 0% of the attempts against 8.7%.",
-        ),
-        (
-            [run("customer", 1000), run("month", 2400, "client_limited")],
-            "Nothing can be judged, because B was client-limited: its rates are those of the "
-            "generator, not of the endpoint.",
-        ),
-    ],
-)
-def test_one_sentence_says_what_a_comparison_comes_to(
-    records: list[RunRecord], sentence: str
-) -> None:
-    """It names the better run and by how much, a lower bound as one; or that none is better."""
-    assert headline(compare(subjects(*records), [])) == sentence
 
 
 def test_all_runs_of_a_busy_machine_are_named() -> None:
     """In one sentence that can be read, and once where several figures are not judged."""
     busy = [
-        run("a", 1000, generator=altered(RECORD.generator, machine_busy_share=share))
+        run(1000, name="a", generator=altered(RECORD.generator, machine_busy_share=share))
         for share in (0.5, 0.2)
     ]
     machine = (
@@ -104,7 +30,7 @@ def test_all_runs_of_a_busy_machine_are_named() -> None:
 
 def test_names_are_given_or_tell_the_runs_apart() -> None:
     """By profile or by scheme of keys; letters where those are the same."""
-    one, other = run("customer", 1), run("month", 1)
+    one, other = run(1, name="customer"), run(1, name="month")
     assert names_of(subjects(one, other)) == ["customer", "month"]
     assert names_of(subjects(one, one, names=("before", "after"))) == ["before", "after"]
     spread = altered(one, profile={**one.profile, "keys": {"scheme": "spread"}})
@@ -115,7 +41,7 @@ def test_names_are_given_or_tell_the_runs_apart() -> None:
 
 def test_settings_that_differ_are_listed() -> None:
     """Each with both values; of very many the first, and how many more."""
-    one = run("a", 1)
+    one = run(1, name="a")
     keys = {**one.profile["keys"], "scheme": "spread", "partitions": 50}
     other = altered(one, profile={**one.profile, "seed": 2, "keys": keys})
     assert settings_of(compare(subjects(one, other), [])) == [
@@ -129,7 +55,7 @@ def test_settings_that_differ_are_listed() -> None:
 
 def test_every_output_begins_with_the_sentence_and_the_settings() -> None:
     """Terminal, Markdown, JSON and page; the names given by the user stand in it."""
-    of = subjects(run("a", 1000), run("b", 2400), names=("customer", "customer + month"))
+    of = subjects(run(1000, name="a"), run(2400, name="b"), names=("customer", "customer + month"))
     compared = compare(of, [])
     sentence = "customer + month serves 2.4 times as much as customer before it throttles."
     terminal = side_by_side(compared, Page(width=120, colour=False, ascii_only=True))

@@ -14,7 +14,7 @@ from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts
 from harness.report.web.frame import aligned
 from harness.report.web.heat_maps import percentiles
-from tests.support.records import altered, course, kept, with_courses, with_heat
+from tests.support.records import altered, course, enforcing, kept, move, with_courses, with_heat
 
 RECORD = kept()
 MOVED_BAND = "18,165,148"
@@ -27,16 +27,9 @@ def heat(record: RunRecord, name: str = "chart-heat") -> dict[str, Any]:
     return trace
 
 
-def move(key: str, start_s: float, offline_s: float = 2.0) -> MovePart:
-    return MovePart(start_s=start_s, offline_s=offline_s, key=key, from_server=0, to_server=1)
-
-
-def enforcing(record: RunRecord, *moves: MovePart, partition: float = 250.0) -> RunRecord:
+def through(record: RunRecord, *moves: MovePart, partition: float = 250.0) -> RunRecord:
     """``record`` of a run through a gateway with these limits and moves."""
-    part = EnforcedPart(
-        partition_per_s=partition, account_per_s=2500.0, server_per_s=500.0, moves=moves
-    )
-    return altered(record, enforced=part)
+    return altered(record, enforced=enforcing(*moves, partition=partition))
 
 
 def at_rate(rate: float) -> RunRecord:
@@ -119,7 +112,7 @@ def test_a_latency_that_failed_is_the_main_chart() -> None:
 def test_the_hottest_partition_has_a_line_beside_the_limit_of_each() -> None:
     """Where the heat map has a row of it alone."""
     two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
-    record = altered(enforcing(at_rate(300.0)), partitions=two)
+    record = altered(through(at_rate(300.0)), partitions=two)
     record = with_heat(record, ["a", "b"], lambda row, column: 240)
     chart = charts(record)["chart-main"]
     [hot] = [trace for trace in chart["data"] if "hottest" in trace["name"]]
@@ -236,10 +229,10 @@ def words(record: RunRecord) -> str:
 
 def test_enforced_limits_take_the_place_of_targets() -> None:
     """They are drawn where the load came near, and said above the chart where it did not."""
-    record = enforcing(at_rate(300.0))
+    record = through(at_rate(300.0))
     assert lines(record) == {250.0: "limit in force 250 (partition)"}
     assert words(record) == "limit in force 2,500 (account) is above the range of this chart"
-    assert lines(enforcing(at_rate(1100.0))) == {
+    assert lines(through(at_rate(1100.0))) == {
         250.0: "limit in force 250 (partition)",
         2500.0: "limit in force 2,500 (account)",
     }
@@ -248,14 +241,14 @@ def test_enforced_limits_take_the_place_of_targets() -> None:
 def test_the_enforced_limit_of_a_partition_is_for_one_partition() -> None:
     """Where several partitions share the load only the limit of the account is shown."""
     two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
-    record = altered(enforcing(at_rate(1100.0)), partitions=two)
+    record = altered(through(at_rate(1100.0)), partitions=two)
     assert lines(record) == {2500.0: "limit in force 2,500 (account)"}
 
 
 def test_moves_are_marked_on_the_charts_over_time() -> None:
     """A move is a band from the first to the last second without the partition, and its text."""
     for name in ("chart-main", "chart-throttling"):
-        layout = charts(enforcing(RECORD, move("p0", 3.5)))[name]["layout"]
+        layout = charts(through(RECORD, move("p0", 3.5, 2.0)))[name]["layout"]
         bands = [s for s in layout["shapes"] if s["type"] == "rect"]
         [band] = [one for one in bands if MOVED_BAND in one["fillcolor"]]
         assert (band["x0"], band["x1"]) == (START * 1000 + 3500, START * 1000 + 5500)
@@ -267,7 +260,7 @@ def test_an_outage_is_told_from_the_move_that_caused_it() -> None:
     """A strip at the bottom, which a band as high as the chart does not mix with; in the legend."""
     gaps = tuple(GapPart(start_s=second, length_s=3, recovered_s=None) for second in (4, 9))
     throttling = altered(RECORD.throttling, gaps=gaps)
-    record = altered(enforcing(RECORD, move("p0", 3.5)), throttling=throttling)
+    record = altered(through(RECORD, move("p0", 3.5, 2.0)), throttling=throttling)
     for name, named in (("chart-main", ["nothing succeeded"]), ("chart-throttling", [])):
         layout = charts(record)[name]["layout"]
         strips = [one for one in layout["shapes"] if one["type"] == "rect" and one["y1"] < 1]
@@ -290,7 +283,7 @@ def test_the_cpu_of_others_is_beside_that_of_the_run() -> None:
 
 def test_texts_of_moves_do_not_overlap() -> None:
     """Of many moves all have a band, and as many as have room have a text."""
-    record = enforcing(RECORD, *(move(f"p{second}", second, 0.5) for second in range(9)))
+    record = through(RECORD, *(move(f"p{second}", second, 0.5) for second in range(9)))
     layout = charts(record)["chart-main"]["layout"]
     assert sum(MOVED_BAND in s.get("fillcolor", "") for s in layout["shapes"]) == 9
     texts = layout["annotations"]
@@ -302,7 +295,7 @@ def test_the_text_of_a_move_does_not_cover_that_of_the_measured_window() -> None
     """Which stands at the top of the chart, at the end of the window."""
     end = RECORD.window_start + RECORD.measured_s - START
     for second, line in ((end - 2.0, 1), (end / 4, 0)):
-        layout = charts(enforcing(RECORD, move("p0", second)))["chart-main"]["layout"]
+        layout = charts(through(RECORD, move("p0", second, 2.0)))["chart-main"]["layout"]
         [text] = layout["annotations"]
         assert (text["yshift"] < 0) == bool(line)
 
@@ -310,7 +303,9 @@ def test_the_text_of_a_move_does_not_cover_that_of_the_measured_window() -> None
 def test_a_move_outside_of_the_load_is_not_marked() -> None:
     """A move is cut at both ends of the time under load, and left out where nothing remains."""
     seconds = sum(point.width_s for point in RECORD.series)
-    record = enforcing(RECORD, move("a", -5.0), move("b", -1.0), move("c", seconds + 1.0))
+    record = through(
+        RECORD, move("a", -5.0, 2.0), move("b", -1.0, 2.0), move("c", seconds + 1.0, 2.0)
+    )
     layout = charts(record)["chart-main"]["layout"]
     [text] = layout["annotations"]
     assert text["text"].startswith("b moved")
@@ -324,7 +319,7 @@ def test_moves_are_marked_in_the_heat_maps() -> None:
     wide = altered(record.heat.ranges[1], last="m")
     ranges = (record.heat.ranges[0], wide, record.heat.ranges[2])
     record = altered(record, heat={"ranges": ranges})
-    moved = enforcing(record, move("a", 1.0), move("f", 4.0), move("nowhere", 6.0))
+    moved = through(record, move("a", 1.0, 2.0), move("f", 4.0, 2.0), move("nowhere", 6.0, 2.0))
     for name in ("chart-heat", "chart-refused"):
         _, marks = charts(moved)[name]["data"]
         assert marks["x"] == [
@@ -342,7 +337,7 @@ def test_moves_are_marked_in_the_heat_maps() -> None:
 def test_a_key_of_a_move_does_not_act() -> None:
     """Neither tags nor templates of plotly.js in a key have an effect, nor do control signs."""
     key = "<b>%{y}\u202e&amp;"
-    record = enforcing(with_heat(RECORD, [key], lambda row, column: 1), move(key, 3.0))
+    record = through(with_heat(RECORD, [key], lambda row, column: 1), move(key, 3.0, 2.0))
     made = charts(record)
     [text] = made["chart-main"]["layout"]["annotations"]
     _, marks = made["chart-heat"]["data"]
@@ -357,7 +352,7 @@ def test_a_key_of_a_move_does_not_act() -> None:
 def test_a_gateway_without_moves_marks_none() -> None:
     """Limits alone add neither bands nor texts nor marks."""
     record = with_heat(RECORD, ["a"], lambda row, column: 1)
-    made = charts(enforcing(record))
+    made = charts(through(record))
     assert made["chart-heat"] == charts(record)["chart-heat"]
     assert made["chart-throttling"] == charts(record)["chart-throttling"]
     assert made["chart-main"]["layout"]["annotations"] == []

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import AdvicePart, MachinePart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
@@ -32,7 +31,15 @@ from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.tables import page_js, plotly_js
 from harness.report.web.tabs import verdict_rows
-from tests.support.records import altered, kept, with_courses, with_heat, with_partitions
+from tests.support.records import (
+    altered,
+    enforcing,
+    kept,
+    move,
+    with_courses,
+    with_heat,
+    with_partitions,
+)
 
 RECORD = kept()
 SEARCH = kept("run-v1-search.json")
@@ -81,13 +88,7 @@ def full(keys: list[str]) -> RunRecord:
     )
     versions = {"locust": "2.47.0", "gevent": "26.9.0"}
     machine = MachinePart(cpus=2, platform="Linux", python="CPython 3.11", packages=versions)
-    moves = tuple(
-        MovePart(start_s=9.0 * place, offline_s=2.0, key=key, from_server=0, to_server=1)
-        for place, key in enumerate(keys)
-    )
-    enforced = EnforcedPart(
-        partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0, moves=moves
-    )
+    enforced = enforcing(*(move(key, 9.0 * place, 2.0) for place, key in enumerate(keys)))
     return altered(record, machine=machine, redacted=True, enforced=enforced)
 
 
@@ -307,7 +308,7 @@ def test_a_condition_that_fails_without_throttling_is_the_headline() -> None:
 
 def test_a_limit_that_is_not_the_published_one_is_explained() -> None:
     """Who reads 250 entities/s is told that Azure serves 2,000."""
-    held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
+    held = enforcing()
     endpoint = altered(RECORD.endpoint, kind="gateway")
     scaled = altered(RECORD, enforced=held, endpoint=endpoint)
     assert "scaled to 250 of 2,000 entities/s" in update(scaled, live=False)["parts"]["verdict"]

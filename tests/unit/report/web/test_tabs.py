@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.measured import EstimatePart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.report.web.tabs import PARTITION_HEADINGS, in_demand, rows_of, verdict_rows
-from tests.support.records import altered, kept
+from tests.support.records import altered, enforcing, kept
 
 RECORD = kept()
 PART = RECORD.partitions[0]
@@ -33,7 +32,7 @@ def test_the_account_stands_above_the_partitions() -> None:
     assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}20,000")
     assert first["partition"] == PART.key
     assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}2,000")
-    held = EnforcedPart(partition_per_s=250.0, account_per_s=2500.0, server_per_s=500.0)
+    held = enforcing()
     account, first = rows_of(altered(RECORD, enforced=held))[:2]
     assert str(account["of_target"]).endswith("of\N{NO-BREAK SPACE}2,500")
     assert str(first["of_target"]).endswith("of\N{NO-BREAK SPACE}250")
