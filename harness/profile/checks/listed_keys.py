@@ -133,11 +133,14 @@ class ListedTable:
         return self.rows > 1 and self.partition_keys.distinct >= _OWN * self.rows
 
     @property
-    def hottest(self) -> tuple[str, float]:
-        """The most frequent PartitionKey, and its share of the uses, at least."""
+    def hottest(self) -> tuple[str, float, bool]:
+        """The most frequent PartitionKey, its share of the uses, and whether that is exact.
+
+        Else it is a lower bound.
+        """
         items = self._often.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
-        key, _, least, _ = max(items, key=lambda item: item[2], default=("", 0, 0, 0))
-        return key, least / (self.uses or 1)
+        key, _, least, most = max(items, key=lambda item: item[2], default=("", 0, 0, 0))
+        return key, least / (self.uses or 1), least == most
 
     @property
     def growth(self) -> int | None:
@@ -208,7 +211,7 @@ class ListedKeys:
         """What the practices are compared with."""
         uses = sum(table.uses for table in self.tables.values())
         name, table = max(self.tables.items(), key=lambda item: item[1].hottest[1] * item[1].uses)
-        hottest, share = table.hottest
+        hottest, share, _ = table.hottest
         repeated = any(part.uses > part.partition_keys.distinct for part in self.tables.values())
         stored = self.unit == "row" and table.rows
         return Seen(

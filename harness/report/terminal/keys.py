@@ -49,10 +49,10 @@ def _facts(listed: ListedKeys, table: ListedTable, column: KeyColumn) -> str:
     facts = [f"{about}{column.distinct:,} different in {counted(column.count, 'key')}"]
     if column is table.row_keys:
         return facts[0]
-    key, share = table.hottest
+    key, share, exact = table.hottest
     if table.uses > column.distinct > 1:
-        unit = f"{listed.unit}s"
-        facts.append(f"the most frequent, {key!r}, has {percent(share)} of the {unit}")
+        unit, bound = f"{listed.unit}s", "" if exact else "≥ "
+        facts.append(f"the most frequent, {key!r}, has {bound}{percent(share)} of the {unit}")
     if table.own_partitions:
         facts.append("each row has a partition of its own")
     return "; ".join(facts)

@@ -157,6 +157,16 @@ def test_a_list_of_different_keys_has_no_hottest_one() -> None:
     assert "hot-partition" not in severities(listed("a\nb\nc\nd\ne\n"))
 
 
+def test_the_most_frequent_key_of_many() -> None:
+    """Its share is exact among few keys, and a lower bound among many."""
+    few = listed("".join(f"k{n % 10 if n % 2 else 0}\n" for n in range(200))).tables[""]
+    assert few.hottest == ("k0", 0.5, True)
+    many = listed("".join(f"k{n if n % 2 else 0}\n" for n in range(40_000))).tables[""]
+    key, share, exact = many.hottest
+    assert (key, exact) == ("k0", False)
+    assert 0.45 < share <= 0.5
+
+
 def test_a_row_with_a_partition_of_its_own() -> None:
     """It is told from rows that share one."""
     own = listed(csv_of(*((f"n{n}", "x") for n in range(40)))).tables[""]
