@@ -40,13 +40,14 @@ from harness.endpoint.admin.probe import Refusal, explain
 from harness.endpoint.attempts import LEADS_BACK, TokenLoop
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
-from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, bad_answer, by_library
 from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.protocol.responses import read_error, retry_after_s, shorten
 from harness.endpoint.sessions.sdk import GeventTransport, SdkResponse
 from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
+from harness.model.outcome import Fault
 from harness.model.process import SteadyClock
 from harness.workload.budget import Budget, Budgets
 from harness.workload.entity_factory import RUN_PROPERTY
@@ -133,12 +134,17 @@ def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
         raise kind(f"{doing}: {explain(endpoint, refused)}") from error
     except AzureError as error:
         said = shorten(error.message)
+        if getattr(error, "fault", None) is Fault.BAD_ANSWER:
+            raise _unreadable(endpoint, doing, said) from error
         raise Ambiguous(f"{doing}: no response from {endpoint.host} ({said})") from error
     except LIBRARY_ERRORS as error:
-        said = shorten(f"{type(error).__name__}: {error}")
-        raise Ambiguous(
-            f"{doing}: the response of {endpoint.host} cannot be read ({said}): check -H"
-        ) from error
+        if not by_library(error):
+            raise
+        raise _unreadable(endpoint, doing, shorten(f"{type(error).__name__}: {error}")) from error
+
+
+def _unreadable(endpoint: Endpoint, doing: str, said: str) -> Ambiguous:
+    return Ambiguous(f"{doing}: the response of {endpoint.host} cannot be read ({said}): check -H")
 
 
 def refusal_of(error: HttpResponseError) -> Refusal:
@@ -334,12 +340,12 @@ def _written(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
         f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
     )
     for page in _pages(written):
-        yield [(_text(entity["PartitionKey"]), _text(entity["RowKey"])) for entity in page]
+        yield [(_text(entity.get("PartitionKey")), _text(entity.get("RowKey"))) for entity in page]
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"a name or key that is not a string: {type(value).__name__}")
+        raise bad_answer(f"a name or key that is not a string: {type(value).__name__}")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.errors
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,20 @@ LIBRARY_ERRORS = (
 """What the SDK and the standard library's parser of mail raise for a response that they do not
 expect. To be caught only where such a library reads a response: in code of the harness the same
 errors are defects."""
+
+
+def by_library(error: BaseException | None) -> bool:
+    """Whether an error is one of `LIBRARY_ERRORS`, and no code of the harness raised it.
+
+    That code calls the library, and the library calls it: the innermost frame decides. Only the
+    headers of a response, of which the library asks for what is not there, are no such code.
+    """
+    if not isinstance(error, LIBRARY_ERRORS):
+        return False
+    modules = [frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raised_in = [name for name in modules if name != __name__][-1:]
+    return not any(name.startswith("harness.") for name in raised_in)
+
 
 CHARGE_HEADER = "x-ms-request-charge"
 """Cosmos DB names in it what a request cost, in request units."""

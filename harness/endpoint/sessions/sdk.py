@@ -17,7 +17,7 @@ from azure.data.tables import EdmType, EntityProperty, TableClient, TableEntity,
 
 from harness.endpoint.credential import Credential, ServiceDate
 from harness.endpoint.http.channel import USER_AGENT, Channel
-from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, bad_answer
+from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, bad_answer, by_library
 from harness.endpoint.protocol.edm import EntityWriter, is_etag
 from harness.endpoint.protocol.multipart import part_responses
 from harness.endpoint.protocol.requests import (
@@ -70,21 +70,24 @@ def entity_of(operation: Operation) -> dict[str, Any]:
 
 
 def value_of(entity: TableEntity) -> dict[str, Any]:
-    """An entity as the SDK read it, as a plain dict; a `TypeError` for an invalid value or ETag."""
+    """An entity as the SDK read it, as a plain dict.
+
+    A `ResponseFault` says that a value or the ETag is invalid.
+    """
     value: dict[str, Any] = {
         name: _python_value(stored) if type(stored) in _NOT_PLAIN else stored
         for name, stored in entity.items()
     }
     value[ETAG] = etag = entity.metadata.get("etag")
     if not is_etag(etag):
-        raise TypeError(f"invalid ETag: {etag!r:.40}")
+        raise bad_answer(f"invalid ETag: {etag!r:.40}")
     value["Timestamp"] = entity.metadata.get("timestamp")
     return value
 
 
 def _python_value(stored: object) -> Any:
     if not isinstance(stored, EntityProperty):
-        raise TypeError(f"invalid value of a property: {type(stored).__name__}")
+        raise bad_answer(f"invalid value of a property: {type(stored).__name__}")
     return Int64(stored.value) if stored.edm_type == EdmType.INT64 else stored.value
 
 
@@ -165,7 +168,7 @@ def read_by_sdk(exchange: Exchange) -> Iterator[None]:
     try:
         yield
     except LIBRARY_ERRORS as error:
-        if exchange.status == 0:
+        if exchange.status == 0 or not by_library(error):
             raise
         raise bad_answer(f"{type(error).__name__}: {error}") from error
 

@@ -31,7 +31,7 @@ from gevent import GreenletExit
 from requests.adapters import HTTPAdapter
 
 from harness.endpoint.attempts import OperationAttempts, drain
-from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, ResponseFault, ResponseHeaders
+from harness.endpoint.http.exchange import Exchange, ResponseFault, ResponseHeaders, by_library
 from harness.endpoint.http.pool import trust_context
 from harness.endpoint.http.reader import MAX_RESPONSE_BYTES
 from harness.endpoint.protocol.requests import Token
@@ -321,8 +321,10 @@ class SdkDefaultSession:
 def _as_fault(error: Exception | None) -> Exception | None:
     """An error after the SDK's transport had a request, with its fault.
 
-    It is about the connection or the response, not a defect of this client.
+    It is about the connection or the response, unless code of the harness raised it.
     """
+    if isinstance(error, ResponseFault):
+        return error
     fault = None
     if isinstance(getattr(error, "inner_exception", error), ResponseTooLarge):
         fault = Fault.TOO_LARGE
@@ -330,7 +332,7 @@ def _as_fault(error: Exception | None) -> Exception | None:
         fault = _fault_of(error)
     elif isinstance(error, OSError):
         fault = Fault.RESET
-    elif isinstance(error, LIBRARY_ERRORS):
+    elif by_library(error):
         fault = Fault.BAD_ANSWER
     return error if fault is None else ResponseFault(fault, f"{type(error).__name__}: {error}")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
+from azure.data.tables import TableEntity
 
 from harness.endpoint.attempts import OperationAttempts
-from harness.endpoint.http.exchange import Exchange, ResponseFault
-from harness.endpoint.sessions.sdk import read_by_sdk
+from harness.endpoint.http.exchange import Exchange, ResponseFault, ResponseHeaders
+from harness.endpoint.sessions.sdk import read_by_sdk, value_of
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault
 
@@ -32,6 +35,18 @@ def test_what_the_sdk_raises_about_a_response_is_a_bad_answer() -> None:
         raise TypeError("a value of another type")
 
     assert raised.value.fault is Fault.BAD_ANSWER
+
+
+def test_what_the_sdk_meets_in_code_of_the_harness_is_a_defect() -> None:
+    """An error of a function of the harness within a call of the SDK keeps its type."""
+    with pytest.raises(AttributeError), read_by_sdk(exchange(200)):
+        value_of(cast(TableEntity, {"p": 1}))
+
+
+def test_a_header_that_the_sdk_misses_is_a_bad_answer() -> None:
+    """The SDK asks the headers for what a table service always sends."""
+    with pytest.raises(ResponseFault), read_by_sdk(exchange(200)):
+        ResponseHeaders()["etag"]
 
 
 def test_what_the_sdk_raises_before_a_response_is_not_about_one() -> None:
