@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.endpoint.address import is_account_name
-from harness.endpoint.endpoint import Endpoint, auth_mode, endpoint_from
+from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.entra.login import Login, Logins
 from harness.endpoint.session import TableSession
-from harness.model.auth_mode import LOGIN_MODE, in_mode
+from harness.model.auth_mode import LOGIN_MODE, auth_mode, in_mode
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Result

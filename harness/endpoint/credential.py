@@ -92,6 +92,11 @@ class SharedKey:
         return {"credential": AzureNamedKeyCredential(self.account, self.key)}
 
     @property
+    def field(self) -> str:
+        """Its part of a connection string."""
+        return f"AccountKey={self.key}"
+
+    @property
     def described(self) -> str:
         """The kind of credential, for outputs; empty for the emulator's own key."""
         return "" if self.key == EMULATOR_KEY else "account key"
@@ -109,6 +114,10 @@ class Sas:
 
     def for_sdk(self) -> dict[str, Any]:
         return {"credential": AzureSasCredential(self.query)}
+
+    @property
+    def field(self) -> str:
+        return f"SharedAccessSignature={self.query}"
 
     @property
     def described(self) -> str:
@@ -146,7 +155,9 @@ class Sas:
         return {name: values[0] for name, values in parse_qs(self.query).items()}
 
 
-Credential = SharedKey | Sas | Login
+Secret = SharedKey | Sas
+"""What variables and connection strings hold."""
+Credential = Secret | Login
 """What can sign requests. `authorization`, `query`, `for_sdk`, `noun` and `described` are common to
 all kinds."""
 
@@ -203,7 +214,7 @@ def account_for(address: SplitResult, account: str, environ: Mapping[str, str]) 
 
 def credential_for(
     address: SplitResult, account: str, environ: Mapping[str, str]
-) -> tuple[SharedKey | Sas, str]:
+) -> tuple[Secret, str]:
     """The key or SAS for a normalized address, and its account.
 
     The first of connection string, key and SAS that is set is used. ``account`` is the account that
@@ -230,9 +241,7 @@ def credential_for(
     return _sas(token, SAS_TOKEN), account
 
 
-def _from_connection_string(
-    text: str, address: SplitResult, account: str
-) -> tuple[SharedKey | Sas, str]:
+def _from_connection_string(text: str, address: SplitResult, account: str) -> tuple[Secret, str]:
     fields: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, value = part.partition("=")

@@ -25,7 +25,7 @@ from harness.endpoint.credential import (
     credential_for,
 )
 from harness.endpoint.entra.login import Login, Logins
-from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE, LOGIN_MODE
+from harness.model.auth_mode import KEY_MODE, LOGIN_MODE, auth_mode
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.services import EMBEDDED, USUAL
@@ -189,11 +189,3 @@ def endpoint_from(
     if kind == EMBEDDED and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)
-
-
-def auth_mode(environ: Mapping[str, str]) -> str:
-    """The mode in ``environ``, one of `AUTH_MODES`; a `SetupError` if it is another word."""
-    mode = environ.get(AUTH_MODE, "").strip() or KEY_MODE
-    if mode not in AUTH_MODES:
-        raise SetupError(f"{AUTH_MODE} is neither {KEY_MODE} nor {LOGIN_MODE}")
-    return mode

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.model.errors import SetupError
+
 AUTH_MODE = "AZURE_STORAGE_AUTH_MODE"
 """The environment variable with the mode."""
 
@@ -12,6 +14,14 @@ KEY_MODE = "key"
 LOGIN_MODE = "login"
 """A login of Microsoft Entra ID."""
 AUTH_MODES = (KEY_MODE, LOGIN_MODE)
+
+
+def auth_mode(environ: Mapping[str, str]) -> str:
+    """The mode in ``environ``, one of `AUTH_MODES`; a `SetupError` if it is another word."""
+    mode = environ.get(AUTH_MODE, "").strip() or KEY_MODE
+    if mode not in AUTH_MODES:
+        raise SetupError(f"{AUTH_MODE} is neither {' nor '.join(AUTH_MODES)}")
+    return mode
 
 
 def in_mode(environ: Mapping[str, str], mode: str | None) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from harness.endpoint.address import (
     ACCOUNT,
     CONNECTION_STRING,
     KEY,
-    SAS_TOKEN,
+    SECRET_VARIABLES,
     TABLE_HOSTS,
     address_of,
     is_table_host,
@@ -28,7 +28,7 @@ from harness.endpoint.address import (
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
-    Credential,
+    Secret,
     SharedKey,
     credential_for,
 )
@@ -106,14 +106,14 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     address = address_of(upstream, "--upstream")
     if is_loopback(address.hostname or ""):
         account = account or EMULATOR_ACCOUNT
-        emulated: Credential = SharedKey(account, EMULATOR_KEY)
+        emulated: Secret = SharedKey(account, EMULATOR_KEY)
         if environ.get(CONNECTION_STRING, "").strip():
             # One for another endpoint stays out.
             with contextlib.suppress(SetupError):
                 emulated, account = credential_for(address, "", environ)
         url = f"{gateway}/{account}"
         return Addresses(endpoint=url, connection_string=_connection_string(url, emulated, account))
-    if not any(environ.get(name, "").strip() for name in (CONNECTION_STRING, KEY, SAS_TOKEN)):
+    if not any(environ.get(name, "").strip() for name in SECRET_VARIABLES):
         # Such as an application that asks for bearer tokens.
         return Addresses(endpoint=gateway)
     credential, account = credential_for(address, account, environ)
@@ -122,12 +122,9 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     )
 
 
-def _connection_string(url: str, credential: Credential, account: str) -> str:
-    signs = f"SharedAccessSignature={credential.query}"
-    if isinstance(credential, SharedKey):
-        signs = f"AccountKey={credential.key}"
-    scheme = urlsplit(url).scheme
-    return f"DefaultEndpointsProtocol={scheme};AccountName={account};{signs};TableEndpoint={url};"
+def _connection_string(url: str, credential: Secret, account: str) -> str:
+    start = f"DefaultEndpointsProtocol={urlsplit(url).scheme};AccountName={account}"
+    return f"{start};{credential.field};TableEndpoint={url};"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
