@@ -61,9 +61,8 @@ ROOMS: dict[str, set[str]] = {
 OWNERS = {
     "locust": {"swarm"},
     "gevent": {"swarm", "endpoint"},
-    "geventhttpclient": {"endpoint"},
     "azure": {"endpoint"},
-    "httptools": {"gateway"},
+    "httptools": {"endpoint", "gateway"},
     "uvloop": {"gateway"},
     "prometheus_client": {"metrics"},
 }

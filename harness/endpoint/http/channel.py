@@ -1,7 +1,7 @@
 """One request and its response, without retries, over a limited pool of connections.
 
-Of geventhttpclient only the C parser is used: its client repeats an idempotent request on a broken
-connection, and that attempt would not be counted.
+The client of geventhttpclient, which Locust has, is not used: it repeats an idempotent request on
+a broken connection, and that attempt would not be counted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ssl
 from time import monotonic
 
 from gevent import GreenletExit
+from httptools import HttpParserError
 
 from harness.endpoint.http.exchange import (
     CHARGE_HEADER,
@@ -22,7 +23,6 @@ from harness.endpoint.http.pool import Connection, LimitedPool
 from harness.endpoint.http.reader import (
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
-    HTTPParseError,
     Reader,
     is_bare_success,
     read_at_once,
@@ -150,7 +150,6 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
             if reader.whole:
                 break
             if not data:
-                # The connection ended between an interim response and the final one.
                 raise ConnectionResetError("closed before the response was whole")
             if reader.head_bytes > MAX_HEAD_BYTES:
                 raise _too_large("the head of the response", MAX_HEAD_BYTES)
@@ -161,13 +160,11 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         raise ResponseFault(Fault.READ_TIMEOUT, str(error)) from error
     except OSError as error:
         raise ResponseFault(Fault.RESET, f"{type(error).__name__}: {error}") from error
-    except HTTPParseError as error:
-        if not data:
-            raise ResponseFault(Fault.RESET, "closed before the response was whole") from error
+    except HttpParserError as error:
         raise ResponseFault(Fault.BAD_ANSWER, f"the response is not HTTP: {error}") from error
-    exchange.status = reader.get_code()
+    exchange.status = reader.status
     exchange.headers, exchange.body = reader.headers(), reader.body()
-    return reader.should_keep_alive() and not reader.surplus
+    return reader.keeps_alive and not reader.surplus
 
 
 def _too_large(what: str, limit: int) -> ResponseFault:

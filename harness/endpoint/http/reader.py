@@ -1,18 +1,16 @@
-"""Parsing of one HTTP response, by geventhttpclient's C parser.
+"""Parsing of one HTTP response, by the parser of httptools.
 
 Most responses come whole, with a length, over a connection that stays open. These are parsed
-without the C parser, with the same result.
+without that parser, with the same result.
 """
 
 from __future__ import annotations
 
 import re
 
-from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
+import httptools
 
 from harness.endpoint.http.exchange import Exchange, ResponseHeaders
-
-__all__ = ["HTTPParseError", "Reader", "is_bare_success", "read_at_once"]
 
 _PLAIN_HEAD = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*\r\n"
@@ -70,88 +68,87 @@ def read_at_once(data: bytes, exchange: Exchange) -> bool:
     return True
 
 
-class Reader(HTTPResponseParser):
+class Reader:
     """Parses one response; feed it until it is ``whole``.
 
-    The C parser calls the private methods. A name or a value may come in pieces.
+    The parser calls the methods that begin with ``on_``.
 
     Attributes:
+        status: 0 before the end of the head.
         head_bytes: Approximate size of the heads so far.
         whole: True once the final response, not an interim 1xx, was read to its end.
+        keeps_alive: Whether the server then keeps the connection open for another request.
         surplus: True where more data followed the response.
     """
 
-    __slots__ = (
-        "_body",
-        "_in_value",
-        "_name",
-        "_pairs",
-        "_value",
-        "head_bytes",
-        "surplus",
-        "whole",
-    )
-
     def __init__(self) -> None:
-        super().__init__()
+        self._parser = httptools.HttpResponseParser(self)
         self.head_bytes = 0
-        self.whole = False
-        self.surplus = False
-        self._pairs: list[tuple[str, str]] = []
-        self._name = self._value = ""
-        self._in_value = False
+        self.status = 0
+        self.whole = self.keeps_alive = self.surplus = False
+        self._in_head = True
+        self._ends_with_connection = False
+        self._fields: list[tuple[bytes, bytes]] = []
         # A list of pieces of one byte each would take many times their size.
         self._body = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Parse more data; none is the end of the connection, which may end the response.
+
+        Raises:
+            HttpParserError: it is not HTTP, or changes the protocol.
+        """
+        if not data:
+            self.whole = self.whole or self._ends_with_connection
+            return
+        in_head = self._in_head
+        self._parser.feed_data(data)
+        if in_head and self._in_head:
+            # A field counts when it is complete, and may never be.
+            self.head_bytes += len(data)
 
     def headers(self) -> ResponseHeaders:
         """The headers of the response, without ``Date``; see `ResponseHeaders.of`."""
         headers = ResponseHeaders()
-        for name, value in self._pairs:
-            headers.add(name, value.strip())
+        for name, value in self._fields:
+            headers.add(name.decode("latin-1"), value.strip().decode("latin-1"))
         headers.pop("date", None)
         return headers
 
     def body(self) -> bytes:
         return bytes(self._body)
 
-    def _on_message_begin(self) -> None:
+    def on_message_begin(self) -> None:
         # A server that responds twice is out of step: the connection must not be used again.
         self.surplus = self.whole
         self.head_bytes += _STATUS_LINE_BYTES
 
-    def _on_status(self, reason: str) -> None:
-        self.head_bytes += len(reason)
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.head_bytes += len(name) + len(value)
+        if self._in_head:
+            # The others are trailers.
+            self._fields.append((name, value))
 
-    def _on_header_field(self, piece: str) -> None:
-        self.head_bytes += len(piece)
-        if self._in_value:
-            self._pairs.append((self._name, self._value))
-            self._in_value = False
-            self._name = piece
-        else:
-            self._name += piece
+    def on_headers_complete(self) -> None:
+        if self.whole:
+            return
+        self._in_head = False
+        status = self.status = self._parser.get_status_code()
+        fields = {name.lower(): value for name, value in self._fields}
+        chunked = b"chunked" in fields.get(b"transfer-encoding", b"").lower()
+        framed = chunked or b"content-length" in fields
+        self._ends_with_connection = status >= 200 and not framed
 
-    def _on_header_value(self, piece: str) -> None:
-        self.head_bytes += len(piece)
-        if self._in_value:
-            self._value += piece
-        else:
-            self._in_value = True
-            self._value = piece
-
-    def _on_headers_complete(self) -> None:
-        if self._in_value:
-            self._pairs.append((self._name, self._value))
-            self._in_value = False
-        self._name = ""
-
-    def _on_body(self, piece: bytearray) -> None:
+    def on_body(self, piece: bytes) -> None:
         self._body += piece
 
-    def _on_message_complete(self) -> None:
-        if self.get_code() >= 200:
-            self.whole = True
+    def on_message_complete(self) -> None:
+        if self.whole:
+            return
+        if self.status >= 200:
+            self.whole, self.keeps_alive = True, self._parser.should_keep_alive()
         else:
             # An interim response; the final one follows.
-            self._pairs.clear()
+            self._in_head, self._ends_with_connection = True, False
+            self._fields.clear()
             self._body.clear()

@@ -37,7 +37,7 @@ from harness.trace.members import BODIES, RUN, WHOLE, TraceHead
 from harness.trace.recorder import TraceWriter
 
 _PACKAGES = (
-    *("locust", "gevent", "geventhttpclient", "azure-data-tables", "azure-core"),
+    *("locust", "gevent", "httptools", "azure-data-tables", "azure-core"),
     *("datasketches", "hdrhistogram"),
 )
 """Packages whose version can change the results."""

@@ -160,8 +160,8 @@ def test_what_is_read_at_once_is_what_the_parser_reads(
         return
     reader = Reader()
     reader.feed(data)
-    assert (reader.whole, reader.surplus, reader.should_keep_alive()) == (True, False, True)
-    assert reader.get_code() == exchange.status
+    assert (reader.whole, reader.surplus, reader.keeps_alive) == (True, False, True)
+    assert reader.status == exchange.status
     assert (reader.body(), reader.headers()) == (exchange.body, exchange.headers)
 
 
