@@ -27,8 +27,7 @@ from benchmarks.gateway import CONNECTIONS, PER_S, TURNS, median_ms, per_cpu_sec
 from benchmarks.parts.serving import NULL_SERVER, CannotMeasure, point_requests, serving
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
-from harness.watch.metering import MeteringSettings
-from harness.watch.metering_process import MeteringProcess, Reports
+from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
 
 WANTED_SHARE = 0.85
 WANTED_PER_S = 4000

@@ -3,8 +3,8 @@
 "A query that scans 1,000 entities and returns 5 counts as 1,000 entities" (performance checklist,
 "Entities per second (storage account)"). An answer shows only the returned entities. The number of
 scanned entities is computed from the stored keys: those of writes that passed through the gateway,
-and those that one reading of the table found (see `harness.gateway.contents`). Where keys may be
-missing, the number is an estimate.
+and those that one reading of the table found (`TableLook`). Where keys may be missing, the number
+is an estimate.
 """
 
 from __future__ import annotations

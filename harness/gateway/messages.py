@@ -1,4 +1,4 @@
-"""Requests as a client sent them, replies as they are sent back, and refusals of malformed ones."""
+"""HTTP messages: requests as clients sent them, replies, heads and bodies in bytes (HTTP/1.1)."""
 
 from __future__ import annotations
 

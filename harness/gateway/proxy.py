@@ -15,9 +15,14 @@ from typing import NamedTuple, Protocol
 
 from harness.gateway import answers
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
-from harness.gateway.answers import GatewayAnswer, UpstreamBroken
+from harness.gateway.answers import (
+    CorsAnswers,
+    GatewayAnswer,
+    UpstreamBroken,
+    is_preflight,
+    permission,
+)
 from harness.gateway.contents import TableLook
-from harness.gateway.cors import CorsAnswers, is_preflight, permission
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
 from harness.gateway.dialect import dialect_of
 from harness.gateway.forward import AccountUpstream, Interception

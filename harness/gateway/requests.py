@@ -4,6 +4,9 @@ Keys are in the path of a request about one entity, in the JSON body of an inser
 a ``$batch``, and in the ``$filter`` of a query. An unreadable request is not an error here; the
 endpoint responds to it. All forms that the table service or Azurite accepts are parsed, including
 unusual ones: ``POST table()``, a slash at the end, a method in ``X-HTTP-Method``.
+
+A batch is multipart: a change set of writes, or one query (Microsoft, "Performing entity group
+transactions"). Its lines may end with LF alone, and a URL may contain blanks.
 """
 
 from __future__ import annotations

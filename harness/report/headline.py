@@ -22,8 +22,8 @@ from harness.report.limits import (
     target_word,
     unit_of,
 )
+from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name, shortened
-from harness.report.partition_columns import throttled_attempts
 
 _NAME_WIDTH = 32
 _CLIENT = {

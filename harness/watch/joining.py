@@ -1,7 +1,9 @@
 """Joins the attempts of operations that several metering processes saw.
 
 A process hands over each attempt that may be followed by another one elsewhere, and each that may
-follow one. They are counted here, in the order in which they ended.
+follow one. They are counted here, in the order in which they ended. All processes know which
+requests failed: a process marks a failed request before the client has the answer, so that the
+process with the retry, over a new connection, finds the mark.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``python -m harness.watch.metering SETTINGS`` takes its settings in JSON. Standard output is a pipe
 of frames: the length in 4 bytes, then a report in MessagePack. The process ends when its standard
-input ends; its last report is final.
+input ends; its last report is final. `MeteringProcess` is the process as the watch sees it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import functools
 import json
 import os
 import pickle
+import queue
 import resource
 import ssl
 import struct
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -32,7 +35,7 @@ from harness.gateway.server import run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
-from harness.model.process import SteadyClock
+from harness.model.process import ChildProcess, SteadyClock
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, WatchTally
@@ -222,6 +225,73 @@ def _interception(settings: MeteringSettings, tls: ssl.SSLContext) -> Intercepti
         sign = SharedKey(settings.account, EMULATOR_KEY).authorization
     covers = is_table_host if host == "*" else host.__eq__
     return Interception(covers=covers, tls=tls, account=settings.account, sign=sign)
+
+
+_PACKAGES = Path(__file__).resolve().parents[2]
+_READY_WITHIN_S = 20.0
+_MOST_OUTPUT_BYTES = 64 * 1024
+
+Reports = queue.SimpleQueue[tuple[str, MeteringReport | None]]
+"""Name of a process and its report; None when its output ended."""
+
+
+class MeteringProcess(ChildProcess):
+    """One metering process; a thread puts its reports after the first into ``reports``.
+
+    ``log`` is the file for its errors; ``proxies`` are variables that name proxies.
+    """
+
+    def __init__(
+        self, settings: MeteringSettings, reports: Reports, log: Path, proxies: Mapping[str, str]
+    ) -> None:
+        self.settings = settings
+        self._reports = reports
+        self._first: queue.SimpleQueue[MeteringReport | None] = queue.SimpleQueue()
+        self._log = log
+        receiving, sending = os.pipe()
+        with os.fdopen(sending, "wb") as stdout, log.open("wb") as stderr:
+            super().__init__(
+                [sys.executable, "-m", "harness.watch.metering", settings.to_json()],
+                stdout=stdout,
+                stderr=stderr,
+                environ={"PYTHONPATH": str(_PACKAGES), **proxies},
+            )
+        self._frames = os.fdopen(receiving, "rb")
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with self._frames:
+            self._first.put(MeteringReport.read(self._frames))
+            while (report := MeteringReport.read(self._frames)) is not None:
+                self._reports.put((self.settings.name, report))
+        self._reports.put((self.settings.name, None))
+
+    @property
+    def last_words(self) -> str:
+        """The end of its errors."""
+        return self._log.read_bytes()[-_MOST_OUTPUT_BYTES:].decode("utf-8", "replace").strip()
+
+    def first_report(self) -> MeteringReport:
+        """Wait until the process listens.
+
+        Raises:
+            SetupError: it cannot listen, or its settings are invalid.
+        """
+        try:
+            report = self._first.get(timeout=_READY_WITHIN_S)
+        except queue.Empty:
+            report = None
+        if report is None:
+            self.stop()
+            raise SetupError(
+                self.last_words or f"the gateway did not start within {_READY_WITHIN_S:g} s"
+            )
+        return report
+
+    def stop(self) -> None:
+        super().stop()
+        self._reader.join()
 
 
 def _allow_most_connections() -> None:

@@ -35,12 +35,9 @@ from harness.report.export.run_folder import write_run
 from harness.trace.members import BODIES, TraceHead
 from harness.trace.recorder import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
-from harness.watch.causes import EMULATOR_PORT
 from harness.watch.joining import create_marks
-from harness.watch.metering import MeteringSettings
-from harness.watch.metering_process import MeteringProcess, Reports
-from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, exposed, shown
-from harness.watch.page import LivePage
+from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
+from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, LivePage, exposed, shown
 from harness.watch.variables import (
     Addresses,
     addresses,
@@ -49,7 +46,13 @@ from harness.watch.variables import (
     host_here,
     url_of,
 )
-from harness.watch.watched_run import WatchedRun, WatchEnd, WatchOptions, gateway_sample
+from harness.watch.watched_run import (
+    EMULATOR_PORT,
+    WatchedRun,
+    WatchEnd,
+    WatchOptions,
+    gateway_sample,
+)
 
 _TURN_S = 0.1
 _SIGNALS = {

@@ -1,4 +1,7 @@
-"""The state of one watch: its counts, its end, and its record."""
+"""One watch: its options, and its state: its counts, its end, and its record.
+
+`Circumstances` know why no request about entities reached the gateway, as far as a watch can.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from harness.measure.verdict.conditions import Condition
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
+from harness.model.figures import counted
 from harness.model.process import SteadyClock
 from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
@@ -37,9 +41,79 @@ from harness.profile.practices.checklist import with_advice
 from harness.report.export.run_folder import this_machine
 from harness.trace.recorder import Recorder, TraceWriter
 from harness.watch.books import WatchTally
-from harness.watch.causes import Circumstances
 from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
+
+EMULATOR_PORT = 10002
+EMULATOR = f"127.0.0.1:{EMULATOR_PORT}"
+"""Where applications with ``UseDevelopmentStorage=true`` look for an emulator."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known of a command and of the gateway that it should use.
+
+    Attributes:
+        failed: How the command failed: ``exit code 1``; empty if it did not.
+        at_emulator: The gateway listens at `EMULATOR`.
+        to_emulator: The command was connected to `EMULATOR`, where the gateway does not listen.
+        tls: The gateway listens with TLS.
+        proxy: The gateway intercepts the hosts of table endpoints.
+        removed: Variables that the command did not get, because they lead elsewhere.
+    """
+
+    failed: str = ""
+    at_emulator: bool = False
+    to_emulator: bool = False
+    tls: bool = False
+    proxy: bool = False
+    removed: Sequence[str] = ()
+
+    def cause(self, unreadable: int) -> str:
+        """The likely cause, and the option that helps, in sentences.
+
+        Args:
+            unreadable: Requests that were no HTTP.
+        """
+        seen = []
+        if self.failed:
+            seen.append(f"The command failed ({self.failed}): see its own output")
+        if self.to_emulator:
+            seen.append(
+                f"The command was connected to {EMULATOR}, where UseDevelopmentStorage=true leads, "
+                f"past the gateway: use --listen {EMULATOR}"
+            )
+        if unreadable and not self.tls:
+            seen.append(
+                f"{counted(unreadable, 'request')} could not be read as http, as those of an SDK "
+                "that speaks https: use --tls"
+            )
+        if self.removed and not self.proxy:
+            seen.append(
+                f"The command did not get {', '.join(self.removed)}: for an application that makes "
+                "the host of account and key, use --proxy"
+            )
+        if len(seen) > bool(self.failed):
+            return ". ".join(seen)
+        used = {
+            "--listen": self.at_emulator,
+            "--tls": self.tls or self.proxy,
+            "--proxy": self.proxy,
+        }
+        possible = [text for option, text in _POSSIBLE.items() if not used.get(option)]
+        lead = "Other causes may be" if seen else "Likely causes"
+        return ". ".join([*seen, f"{lead}: {', '.join(possible)}"])
+
+
+_POSSIBLE = {
+    "--listen": f"UseDevelopmentStorage=true or {EMULATOR} in the application "
+    f"(--listen {EMULATOR})",
+    "--tls": "an SDK that refuses http (--tls)",
+    "--proxy": "an account and key of which the SDK makes the host (--proxy)",
+    "--env": "a connection string in another variable than AZURE_STORAGE_CONNECTION_STRING "
+    "(--env NAME)",
+}
+
 
 _PACKAGES = ("datasketches", "hdrhistogram", "httptools")
 """Packages whose version can change the results."""

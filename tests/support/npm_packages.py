@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.endpoint.azurite.installation import node
+from harness.endpoint.azurite.process import node
 
 
 class NpmPackages:

@@ -25,7 +25,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.report.compare.comparison import Subject, compare
-from harness.report.compare.headline import headline as compare_headline
+from harness.report.compare.comparison import headline as compare_headline
 from harness.report.compare.regressions import parse_regression
 from harness.report.headline import headline
 from harness.report.passing import passing_of

@@ -24,7 +24,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 from gevent.server import StreamServer
 
-from harness.endpoint.azurite.installation import installed, node
+from harness.endpoint.azurite.process import installed, node
 from tests.support.locust_process import QUICK, WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import RESET, Proxy, Seen, refusal

@@ -1,6 +1,8 @@
 """What holds the data of a run, a table or a container: how it is created and deleted.
 
-The errors are those of `harness.endpoint.admin.tables` and `harness.endpoint.admin.stores`.
+All of these raise `SetupError` where the service refuses or does not respond, and `BudgetSpent`
+where the budget is used up. A container has one request for each step; for tables see
+`harness.endpoint.admin.tables`.
 """
 
 from __future__ import annotations

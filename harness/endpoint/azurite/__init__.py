@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from harness.endpoint.azurite.installation import VERSION, install, installed
-from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import (
+    VERSION,
+    AzuriteProcess,
+    install,
+    installed,
+    start_azurite,
+)
 
 __all__ = ["VERSION", "AzuriteProcess", "install", "installed", "start_azurite"]

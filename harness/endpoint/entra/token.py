@@ -1,6 +1,8 @@
-"""An access token: the identity that its claims name, and when the token is renewed.
+"""Access tokens: where they come from, the identity that they name, and when they are renewed.
 
-Time is an argument.
+They come from the authority of an endpoint's cloud, by azure-identity. Its `DefaultAzureCredential`
+looks for a login in this order: environment variables, workload identity, managed identity, Azure
+CLI, and other tools for developers. It opens no browser.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Keys that are too long for Azure Cosmos DB.
+"""Keys, entities and transactions that are too large for Azure Cosmos DB.
 
 Source: "Azure Cosmos DB service quotas": a partition key has at most 2,048 bytes, or 101 in a
-container without large partition keys. "Frequently asked questions about Azure Cosmos DB for
-Table": a RowKey has at most 255 bytes.
+container without large partition keys, and an item at most 2 MB in JSON ("Per-item limits").
+"Frequently asked questions about Azure Cosmos DB for Table": a RowKey has at most 255 bytes, and a
+batch at most 2 MB. Assumed: the size of a transaction is that of its entities.
 """
 
 from __future__ import annotations

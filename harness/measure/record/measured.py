@@ -5,6 +5,9 @@ fields, and no target yet.
 
 In JSON a row of counts over time is one string, so that a record stays small and readable:
 ``"12 0 7"``.
+
+What the generator can make is measured in CPU time, not wall time: what a process makes in a second
+of CPU time hardly depends on what else the machine does meanwhile.
 """
 
 from __future__ import annotations

@@ -2,6 +2,12 @@
 
 entities_per_s(partition="p0") > 1500
 metric        (of, by="name")  compare  number, unit
+
+While a run goes on, a condition is lost once its quantity cannot end with a value that holds. Only
+certain facts count: sums never shrink, and a run cannot exceed its extent. The rate so far proves
+nothing. All other quantities can end with any value, such as an upper bound of a rate, a quantity
+of one partition (a heavier partition may replace it in the counts), and the held share of the
+wanted rate.
 """
 
 from __future__ import annotations

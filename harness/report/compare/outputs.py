@@ -17,7 +17,7 @@ from rich.text import Text
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
-from harness.report.compare import headline as words
+from harness.report.compare import comparison as words
 from harness.report.compare.comparison import Comparison, Subject
 from harness.report.compare.differences import MANY_TIMES, Values, change_of, judge
 from harness.report.compare.measures import MEASURES, Measure, measures_of

@@ -1,4 +1,4 @@
-"""The repeats of one run beside each other: each with its verdict, and what is typical of all."""
+"""Runs beside each other: repeats of one run, with what is typical, and the trend over many."""
 
 from __future__ import annotations
 

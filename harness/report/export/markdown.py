@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
-from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
+from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output, Row
 from harness.report.headline import verdict_lines
 from harness.report.limits import limit_word
@@ -62,8 +62,8 @@ def markdown(record: RunRecord) -> str:
         f"{sentence} ({source})"
         for sentence, source in map(sentences.advised, record.verdict.advice)
     )
-    scan_columns = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.MARKDOWN)
-    scans = [((code(query.kind),), query) for query in operation_columns.scanning(record)]
+    scan_columns = columns.columns_of(record, load_columns.SCAN_COLUMNS, Output.MARKDOWN)
+    scans = [((code(query.kind),), query) for query in load_columns.scanning(record)]
     pointers = [((code(one.table), text(columns.referred(one))), one) for one in record.pointers]
     sections = (
         _head(record),
@@ -153,7 +153,7 @@ def _search(record: RunRecord) -> list[str]:
 
 
 def _partitions(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, load_columns.PARTITION_COLUMNS, Output.MARKDOWN)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows = [[_name(part), *(column.text(part) for column in shown)] for part in parts]
     if more:
@@ -180,15 +180,15 @@ def _account(record: RunRecord) -> list[str]:
 
 
 def _accounts(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, load_columns.ACCOUNT_COLUMNS, Output.MARKDOWN)
     return _table("Accounts", ["account"], shown, [((code(p.name),), p) for p in record.accounts])
 
 
 def _operations(record: RunRecord) -> list[str]:
-    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.MARKDOWN)
+    shown = columns.columns_of(record, load_columns.OPERATION_COLUMNS, Output.MARKDOWN)
     rows = [((code(part.kind),), part) for part in record.operations]
     if len(rows) > 1:
-        rows.append((("all",), operation_columns.all_operations(record)))
+        rows.append((("all",), load_columns.all_operations(record)))
     lines = _table("Operations", ["operation"], shown, rows)
     return [*lines, "", sentences.latency_note(record)] if lines else []
 

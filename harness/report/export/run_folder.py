@@ -28,8 +28,8 @@ from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError, printable
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.load_columns import csv_columns
 from harness.report.names import partition_name
-from harness.report.partition_columns import csv_columns
 from harness.report.web.document import document
 
 _FORMULA = ("=", "+", "-", "@")

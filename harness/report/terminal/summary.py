@@ -20,7 +20,7 @@ from harness.measure.record.findings import AuditPart
 from harness.measure.record.measured import OperationPart, PartitionPart, SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, duration, number, percent
-from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
+from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.headline import verdict_lines
 from harness.report.limits import unit_of
@@ -174,7 +174,7 @@ def _steps(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _partitions(record: RunRecord, page: Page) -> RenderableType:
     """The hottest partitions with the target of one partition, and the sum of the others."""
-    shown = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, load_columns.PARTITION_COLUMNS, Output.TERMINAL)
     parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
     rows: list[tuple[Text, Callable[[Column[PartitionPart], int], Cell]]] = [
         (
@@ -271,7 +271,7 @@ def _account(record: RunRecord, page: Page) -> RenderableType:
 
 def _accounts(record: RunRecord, page: Page) -> list[RenderableType]:
     """Each of several accounts with the target of one account."""
-    shown = columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, load_columns.ACCOUNT_COLUMNS, Output.TERMINAL)
     rows = [
         (Text(page.show(part.name), "bold"), functools.partial(_cell, page, part))
         for part in record.accounts
@@ -283,7 +283,7 @@ def _accounts(record: RunRecord, page: Page) -> list[RenderableType]:
 
 def _operations(record: RunRecord, page: Page) -> RenderableType:
     longest = max((cell_len(page.show(part.kind)) for part in record.operations), default=0)
-    shown = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.TERMINAL)
+    shown = columns.columns_of(record, load_columns.OPERATION_COLUMNS, Output.TERMINAL)
     least = len("operation")
     spare = ("p90", "max", record.endpoint.service.unit.rate)
     for left in left_out(spare, [column.name for column in shown]):
@@ -295,8 +295,8 @@ def _operations(record: RunRecord, page: Page) -> RenderableType:
         *said_left_out(left),
         Text(sentences.latency_note(record), "dim"),
     ]
-    if queries := operation_columns.scanning(record):
-        scans = columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.TERMINAL)
+    if queries := load_columns.scanning(record):
+        scans = columns.columns_of(record, load_columns.SCAN_COLUMNS, Output.TERMINAL)
         lines = [
             [page.short(part.kind, _QUERY_WIDTH), *(page.show(one.text(part)) for one in scans)]
             for part in queries
@@ -322,7 +322,7 @@ def _operations_table(
     rows: list[list[Cell]] = []
     parts = [(part, "") for part in record.operations]
     if len(parts) > 1:
-        parts.append((operation_columns.all_operations(record), "bold"))
+        parts.append((load_columns.all_operations(record), "bold"))
     for part, style in parts:
         first = [page.short(part.kind, name_width), *(page.show(one.text(part)) for one in single)]
         for group, latencies in groups.items():
@@ -338,7 +338,7 @@ def _other_outcomes(parts: Sequence[OperationPart], page: Page) -> list[tuple[Ce
     """Outcomes other than success: name, count, and the operations; the most frequent first."""
     kinds: dict[str, list[tuple[str, int]]] = {}
     for part in parts:
-        for outcome, count in operation_columns.other_outcomes(part):
+        for outcome, count in load_columns.other_outcomes(part):
             kinds.setdefault(outcome, []).append((part.kind, count))
     sums = sorted((-sum(count for _, count in of), outcome) for outcome, of in kinds.items())
     return [

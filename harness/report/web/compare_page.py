@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from harness import __version__
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted
-from harness.report.compare.comparison import Comparison
+from harness.report.compare.comparison import Comparison, headline, settings_of
 from harness.report.compare.differences import Values
-from harness.report.compare.headline import headline, settings_of
 from harness.report.compare.measures import Measure
 from harness.report.compare.outputs import (
     SAID,

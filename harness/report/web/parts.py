@@ -15,13 +15,13 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.errors import printable
 from harness.model.figures import counted, number, percent
 from harness.profile.load.registry import recorded_load
-from harness.report import answers, columns, events, operation_columns, partition_columns, sentences
+from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Output
 from harness.report.events import stall_sentence
 from harness.report.headline import WARMING_UP, headline, is_warming_up
 from harness.report.limits import busiest, limit_word, partition_limit, target_of, unit_of
+from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name
-from harness.report.partition_columns import throttled_attempts
 from harness.report.passing import is_unexplained, measured, passing_of
 from harness.report.predicted import predicted_shares
 from harness.report.web.key_figures import key_figures
@@ -70,14 +70,14 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "account": _account(record),
         "accounts": table_html(
             ["account"],
-            columns.columns_of(record, partition_columns.ACCOUNT_COLUMNS, Output.HTML),
+            columns.columns_of(record, load_columns.ACCOUNT_COLUMNS, Output.HTML),
             [([named(part.name)], part) for part in record.accounts],
         ),
         "operations": _operations(record),
         "scans": table_html(
             ["query"],
-            columns.columns_of(record, operation_columns.SCAN_COLUMNS, Output.HTML),
-            [([named(part.kind)], part) for part in operation_columns.scanning(record)],
+            columns.columns_of(record, load_columns.SCAN_COLUMNS, Output.HTML),
+            [([named(part.kind)], part) for part in load_columns.scanning(record)],
         ),
         "attempts": table_html(
             ["response"],
@@ -226,7 +226,7 @@ def _search(record: RunRecord, *, live: bool) -> str:
 
 def _partitions(record: RunRecord, *, live: bool) -> str:
     """Every partition that is counted separately, the most accessed first, then all others."""
-    figures = columns.columns_of(record, partition_columns.PARTITION_COLUMNS, Output.HTML)
+    figures = columns.columns_of(record, load_columns.PARTITION_COLUMNS, Output.HTML)
     shown = record.partitions[:_MOST_LIVE] if live else record.partitions
     last = []
     if more := record.partitions[len(shown) :]:
@@ -263,9 +263,9 @@ def _most_throttled(record: RunRecord) -> str:
         return ""
     throttled = filter(throttled_attempts, record.partitions)
     worst = sorted(throttled, key=throttled_attempts, reverse=True)[:_MOST_THROTTLED]
-    refused = columns.columns_of(record, partition_columns.THROTTLED, Output.HTML)
-    tries = columns.columns_of(record, [partition_columns.ATTEMPTS_PER_OPERATION], Output.HTML)
-    figures = (*refused, partition_columns.THROTTLED_RATIO, *tries, partition_columns.MEAN_RATE)
+    refused = columns.columns_of(record, load_columns.THROTTLED, Output.HTML)
+    tries = columns.columns_of(record, [load_columns.ATTEMPTS_PER_OPERATION], Output.HTML)
+    figures = (*refused, load_columns.THROTTLED_RATIO, *tries, load_columns.MEAN_RATE)
     return table_html(["partition"], figures, [([_partition(part)], part) for part in worst])
 
 
@@ -292,10 +292,10 @@ def _account(record: RunRecord) -> str:
 
 
 def _operations(record: RunRecord) -> str:
-    figures = columns.columns_of(record, operation_columns.OPERATION_COLUMNS, Output.HTML)
+    figures = columns.columns_of(record, load_columns.OPERATION_COLUMNS, Output.HTML)
     rows = [([named(part.kind)], part) for part in record.operations]
     if len(rows) > 1:
-        rows.append(([Cell("all")], operation_columns.all_operations(record)))
+        rows.append(([Cell("all")], load_columns.all_operations(record)))
     return table_html(["operation"], figures, rows, [sentences.latency_note(record)])
 
 

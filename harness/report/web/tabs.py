@@ -17,11 +17,11 @@ from harness.report.answers import other_answers, throttled_by_status
 from harness.report.events import stall_sentence
 from harness.report.headline import WARMING_UP, headline, is_warming_up
 from harness.report.limits import account_limit, judged_sign, partition_limit
-from harness.report.names import partition_name, shortened
-from harness.report.partition_columns import (
+from harness.report.load_columns import (
     PARTITION_COLUMNS,
     throttled_attempts,
 )
+from harness.report.names import partition_name, shortened
 from harness.report.passing import passing_of
 from harness.report.sentences import OTHERS, limited_by, next_step, result_words
 from harness.report.terminal.page import FULL, bar

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.azurite.installation import node
+from harness.endpoint.azurite.process import node
 from tests.support.npm_packages import JS_SDK
 
 pytestmark = pytest.mark.azurite

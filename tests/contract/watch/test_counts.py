@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.azurite.installation import node
+from harness.endpoint.azurite.process import node
 from harness.gateway.process import start_gateway
 from tests.support.npm_packages import JS_SDK
 

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from harness.endpoint.azurite.installation import node
+from harness.endpoint.azurite.process import node
 from tests.support.npm_packages import WEB_APPLICATION
 from tests.support.ports import free_port
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.watch.causes import Circumstances
+from harness.watch.watched_run import Circumstances
 
 EVERY = ("--listen 127.0.0.1:10002", "--tls", "--proxy", "--env NAME")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.report.compare.comparison import compare, names_of
-from harness.report.compare.headline import SAME, headline, settings_of
+from harness.report.compare.comparison import SAME, compare, headline, names_of, settings_of
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page

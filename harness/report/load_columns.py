@@ -1,4 +1,4 @@
-"""The columns of the tables of partitions and of accounts."""
+"""The columns of the tables of partitions, of accounts, of operations, and of queries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.measure.record.measured import AccountLoadPart, PartitionPart
+from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.figures import milliseconds, number, per_operation, percent
-from harness.model.outcome import THROTTLING_STATUSES, Scope
+from harness.model.figures import milliseconds, number, per_operation, percent, request_units
+from harness.model.operation import Kind
+from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope
 from harness.report.answers import other_answers, throttled_by_status
 from harness.report.columns import (
     LATENCY_FIGURES,
@@ -336,3 +337,100 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
     ),
 )
 """The columns behind the name of one of several accounts."""
+
+
+def other_outcomes(part: OperationPart) -> list[tuple[str, int]]:
+    """Outcomes other than plain success: names and counts, the most frequent first."""
+    others = [item for item in part.outcomes.items() if item[0] != Outcome.SUCCESS and item[1]]
+    return sorted(others, key=lambda item: (-item[1], item[0]))
+
+
+OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
+    Column("count", lambda part: part.count, _count),
+    Column(
+        "{unit.rate}",
+        lambda part: part.entities_per_s.mean,
+        number,
+        when=counts_entities,
+        least=True,
+    ),
+    dataclasses.replace(UNITS[0], name="RU/s", group=""),
+    Column("RU each", lambda part: part.request_units_each, request_units, when=charges_units),
+    *(
+        Column(
+            figure,
+            latency_figure(latency, figure),
+            milliseconds,
+            group=f"{latency} ms",
+            when=measures(latency),
+        )
+        for latency in ("service", "response")
+        for figure in LATENCY_FIGURES
+    ),
+    Column(
+        "other outcomes",
+        lambda part: ", ".join(f"{name} {count:,}" for name, count in other_outcomes(part)),
+        # A terminal has no room for texts beside the figures: they stand below the table.
+        outputs=Output.MARKDOWN | Output.HTML,
+    ),
+)
+"""The columns behind the name of an operation."""
+
+
+def all_operations(record: RunRecord) -> OperationPart:
+    return OperationPart(
+        kind="all",
+        count=record.counts.operations,
+        entities=record.counts.entities,
+        uncertain=sum(part.uncertain for part in record.operations),
+        entities_per_s=record.account.entities_per_s,
+        outcomes={},
+        service_ms=record.service_ms,
+        response_ms=record.response_ms,
+        request_units=record.request_units,
+    )
+
+
+def scanning(record: RunRecord) -> list[OperationPart]:
+    """The operations that are queries: the rows of the table of scans."""
+    return [part for part in record.operations if part.type == Kind.QUERY]
+
+
+def _certainty(part: OperationPart) -> str:
+    if not part.uncertain:
+        return "exact"
+    if part.uncertain == part.count:
+        return "estimated"
+    return f"{part.uncertain:,} of {part.count:,} estimated"
+
+
+def _asks_by_bounds(record: RunRecord) -> bool:
+    return any(part.entities_wanted for part in record.operations)
+
+
+def _missed(part: OperationPart) -> str | None:
+    if not part.entities_wanted:
+        return None
+    share = percent(part.entities_missed / part.entities_wanted)
+    return f"{part.entities_missed:,} of {part.entities_wanted:,} ({share})"
+
+
+SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
+    Column(
+        "{unit.many} scanned",
+        lambda part: part.entities,
+        _count,
+        least=True,
+    ),
+    Column("returned", lambda part: part.entities_returned, _count),
+    Column(
+        "returned / scanned",
+        lambda part: part.entities_returned / part.entities if part.entities else 1.0,
+        percent,
+        narrow="returned /\nscanned",
+        sign=lambda part: "≤" if part.uncertain else "",
+    ),
+    Column("scan count", _certainty, narrow="scan\ncount"),
+    Column("missed", _missed, absent="", when=_asks_by_bounds),
+)
+"""The columns behind the name of a query."""
