@@ -6,6 +6,7 @@ What keys are made of is found by `harness.model.key_tokens`.
 from __future__ import annotations
 
 import itertools
+import math
 import string
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,9 @@ from harness.model.entity import characters
 from harness.model.key_notations import SortOrder, TokenKind, number_value
 from harness.model.key_tokens import KeyShape, tokens_of
 
+_DAY_S = 24 * 60 * 60
+_PERIODS = {"dd": 1, "MM": 31, "yyyy": 366}
+"""Days of the smallest part of a date; what has none of these changes at every instant."""
 FEWEST_CREATED = 20
 """New rows from which on their places show whether a table grows at an end."""
 _MOSTLY = 0.9
@@ -58,6 +62,14 @@ def unpadded(keys: Collection[str], shape: KeyShape | None = None) -> tuple[str,
                 if (pair := _falling(known, place)) is not None:
                     return pair
     return None
+
+
+def period_s(shape: KeyShape) -> float:
+    """Seconds in which a date or a time in keys stays the same; inf for keys without one."""
+    form = "".join(token.form for token in shape.tokens if token.timed)
+    if not form:
+        return math.inf
+    return next((days * _DAY_S for part, days in _PERIODS.items() if part in form), 0.0)
 
 
 def _falling(keys: Iterable[tuple[str, tuple[str, ...]]], place: int) -> tuple[str, str] | None:

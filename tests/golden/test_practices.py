@@ -83,6 +83,13 @@ keys.rows_per_partition = 1000000
 keys.rows_per_partition = 99999
 keys.rows_per_partition = 100000
 keys.rows_per_partition = 10
+keys.scheme = 'device'; load.operations_per_s = 10; mix.insert = 1; mix.point_query = 9
+keys.scheme = 'device'; load.operations_per_s = 1; mix.insert = 1; mix.partition_scan = 1
+keys.scheme = 'device'; load.operations_per_s = 100; mix.insert = 1; mix.delete = 1
+keys.scheme = 'device-date'; keys.periods = 2; load.operations_per_s = 10; mix.insert = 1
+keys.scheme = 'date'; load.operations_per_s = 10; mix.insert = 1
+keys.scheme = 'unique'; load.operations_per_s = 10; mix.insert = 1
+load.max_entities_per_s = inf; load.emulator_max_entities_per_s = inf; mix.insert = 1
 [key-length]
 keys.prefix = 'BIB:12345678123456781234567812345678123456781234567812345678\
 12345678123456781234567812345678123456781234567812345678'

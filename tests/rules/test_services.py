@@ -26,6 +26,7 @@ KNOW = {
     # Practices of it, and their documents.
     "profile/practices/checklist.py",
     "profile/practices/keys.py",
+    "profile/practices/partitions.py",
     "profile/practices/practice.py",
     "profile/practices/queries.py",
     # Names that users write, and the choice by them.

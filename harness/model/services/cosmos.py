@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES
 from harness.model.services.service import LimitUnit, Service
 
 COSMOS = Service(
     name="cosmos",
     described="Azure Cosmos DB for Table",
     targets=None,
+    partition_bytes=MAX_LOGICAL_PARTITION_BYTES,
     limits=LimitUnit.REQUEST_UNITS,
     merges_by_post=True,
     audience="cosmos",

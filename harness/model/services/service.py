@@ -96,6 +96,7 @@ class Service:
         same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
         page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
         targets: What an endpoint is held against; None where no target is in units a second.
+        partition_bytes: The most that one partition stores; None where no document has a limit.
         limits: What its limits count, and so which practices apply to it.
         throttles: Whether it answers that there is too much load.
         models_targets: Whether what throttles is a model of the targets, with limits of its own.
@@ -120,6 +121,7 @@ class Service:
     same_as: str = ""
     page_bytes: int | None = None
     targets: Targets | None = PUBLISHED
+    partition_bytes: int | None = None
     limits: LimitUnit = LimitUnit.ENTITIES
     throttles: bool = True
     models_targets: bool = False

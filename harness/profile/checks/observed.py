@@ -16,7 +16,8 @@ from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
 from harness.model.entity import MAX_PAGE_ENTITIES
-from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
+from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
+from harness.model.key_tokens import tokens_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.model.services import USUAL
@@ -24,7 +25,7 @@ from harness.model.services.service import Service
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
 from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, thinned
-from harness.profile.checks.seen import ChargesSeen, QuerySeen, Seen, TableSeen
+from harness.profile.checks.seen import ChargesSeen, GrowthSeen, QuerySeen, Seen, TableSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
 from harness.trace.replay.preparation import Preparation
@@ -35,6 +36,8 @@ _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
 _MOST_PARTS = 50_000
 """Single writes and writes in transactions, after which the dry run ends."""
+_FEW_KEPT = 0.1
+"""Share of the new rows: where most are deleted again, no more are left in the sample by chance."""
 _LOADING = 3
 """Loading operations whose rows are looked at."""
 _SIZED = 20
@@ -54,6 +57,7 @@ class TableKeys:
 
     complete: bool = True
     created: int = 0
+    deleted: int = 0
     rows: dict[tuple[str, str], None] = dataclasses.field(default_factory=dict)
     _created: list[str] = dataclasses.field(default_factory=list)
     _loaded: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -66,18 +70,22 @@ class TableKeys:
         for part in operation.parts or (operation,):
             self.rows[part.partition_key, part.row_key] = None
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: Operation) -> int:
+        """Count an operation; the number of rows that it certainly makes."""
         if operation.partition_key == WHOLE_TABLE:
-            return
+            return 0
+        before = self.created
         for part in operation.parts or (operation,):
             if part.kind is not Kind.QUERY and len(self.rows) < _MOST_ROWS:
                 self.rows[part.partition_key, part.row_key] = None
+            self.deleted += part.kind is Kind.DELETE
             if self.creates_row(part):
                 self.created += 1
                 if len(self._created) < _MOST_KEYS:
                     self._created.append(part.partition_key)
         if len(self._used) < _MOST_KEYS:
             self._used[operation.partition_key] = None
+        return self.created - before
 
     def creates_row(self, part: Operation) -> bool:
         """Whether a write certainly makes a new row."""
@@ -255,6 +263,8 @@ class Observed:
         sent: Operations by name, those with the highest entity count first.
         keys: Keys by the ending of the table's name.
         tables: Endings of the table names.
+        grown: Shares of the new rows.
+        scans: Queries of whole partitions, by partition.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         charges: The request units; None where the ``kind`` of the endpoint is not Cosmos DB.
         partitions: The busiest ones, as many as are counted exactly.
@@ -272,6 +282,8 @@ class Observed:
     tables: tuple[str, ...]
     loaded_entities: int
     loaded_partitions: int
+    grown: PredictionPart
+    scans: Mapping[str, int]
     pointing: bool
 
     @property
@@ -321,6 +333,7 @@ class Observed:
             loaded_entities=self.loaded_entities,
             loaded_partitions=self.loaded_partitions,
             largest=largest,
+            growth=self._growth(0.0 if requested is None else requested / each),
             pointing=self.pointing,
             entity_bytes=None if self.profile.replay else self.profile.entity.size_bytes,
             charges=self.charged(None if requested is None else requested / each),
@@ -332,6 +345,22 @@ class Observed:
             return None
         keys = [(table.partitions, [row for _, row in table.rows]) for table in self.keys.values()]
         return self.charges.seen(operations_per_s, keys)
+
+    def _growth(self, operations_per_s: float) -> GrowthSeen | None:
+        name, each = self.grown.hottest, operations_per_s / self.operations
+        if not self.grown.hottest_share:
+            return None
+        table = self.keys[Partition.named(name).table]
+        kept = 1 - table.deleted / table.created
+        if table.growth or kept < _FEW_KEPT:
+            return None
+        created = sum(keys.created for keys in self.keys.values())
+        return GrowthSeen(
+            partition=name,
+            per_s=created * self.grown.hottest_share * kept * each,
+            scans_per_s=self.scans.get(name, 0) * each,
+            period_s=period_s(tokens_of(table.partitions)),
+        )
 
     def _table(self, name: str, keys: TableKeys) -> TableSeen:
         kinds = {sent.kind for sent in self.sent if sent.example.table == name}
@@ -371,6 +400,13 @@ def _query_seen(sent: Sent) -> QuerySeen:
     )
 
 
+def _of_whole_partition(operation: Operation) -> bool:
+    """Whether a query scans more where its partition has more rows."""
+    keys = operation.key_range
+    unbounded = keys.row_from is None and keys.row_before is None and operation.top is None
+    return operation.kind is Kind.QUERY and operation.partition_key != WHOLE_TABLE and unbounded
+
+
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
@@ -388,7 +424,7 @@ def observe(
     source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0, preparation=preparation)
     with own_mistakes(profile.scenario or ""):
         loaded, count = thinned(source.partitions())
-    shares = LoadShares(loaded)
+    shares, grown = LoadShares(loaded), LoadShares(())
     kind, charges = profile.endpoint.of(kind), None
     page = MAX_PAGE_ENTITIES
     if kind.page_bytes is not None:
@@ -412,6 +448,7 @@ def observe(
     writes = WriteOrder()
     rows = BusiestRows()
     on_partition: collections.Counter[str] = collections.Counter()
+    scans: collections.Counter[str] = collections.Counter()
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
@@ -422,7 +459,10 @@ def observe(
         if charges is not None:
             creates = table_keys.creates_row((operation.parts or (operation,))[0])
             charges.add(operation, creates=creates, matching=matching_of(operation))
-        table_keys.add(operation)
+        if new := table_keys.add(operation):
+            grown.add(operation, new)
+        if _of_whole_partition(operation):
+            scans[operation.partition] += 1
         on_partition[operation.partition] += 1
         if operation.kind is not Kind.QUERY:
             for part in operation.parts or (operation,):
@@ -447,6 +487,8 @@ def observe(
         tables=source.tables,
         loaded_entities=source.loaded_entities,
         loaded_partitions=count,
+        grown=grown.prediction(),
+        scans=scans,
         pointing=bool(getattr(source, "pointers", ()))
         or any(label == "insert_copy" for label, _ in sent),
     )

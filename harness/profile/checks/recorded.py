@@ -17,7 +17,8 @@ from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
-from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
+from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
+from harness.model.key_tokens import tokens_of
 from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.target import UNKNOWN_THROUGHPUT
@@ -25,6 +26,7 @@ from harness.profile.checks.prediction import KeyRanges, utf8_bytes
 from harness.profile.checks.seen import (
     ChargedKind,
     ChargesSeen,
+    GrowthSeen,
     QuerySeen,
     Seen,
     TableSeen,
@@ -34,6 +36,8 @@ from harness.profile.settings.parts import Keys
 from harness.profile.settings.schema import Profile
 
 _READS = frozenset(kind.value for kind in Kind if kind.reads)
+_NEW_ROWS: dict[str, int] = {Kind.INSERT: 1, Kind.DELETE: -1}
+"""Rows that an operation certainly adds; transactions and upserts may add some."""
 _MOST_KEYS = 5_000
 
 
@@ -55,7 +59,7 @@ def seen_in(record: RunRecord) -> Seen:
         keys = profile.keys
     labels = frozenset(part.kind for part in record.operations)
     pointing = bool(record.pointers) or "insert_copy" in labels
-    shares = measured_shares(record)
+    shares, tables = measured_shares(record), _tables(record, profile, keys)
     return Seen(
         record=record,
         profile=profile,
@@ -64,7 +68,7 @@ def seen_in(record: RunRecord) -> Seen:
         operations=operations,
         reads=sum(part.count for part in record.operations if _kind_of(part) in _READS),
         labels=labels,
-        tables=_tables(record, profile, keys),
+        tables=tables,
         queries=_queries(record),
         writes=_writes(record, keys),
         hot_row_share=_hot_row_share(record, keys, shares.hottest),
@@ -74,6 +78,7 @@ def seen_in(record: RunRecord) -> Seen:
         loaded_entities=None if keys is None else record.loading.entities,
         loaded_partitions=None if keys is None else keys.partitions,
         largest=0 if keys is None else keys.most_rows,
+        growth=_growth_of_most(record, tables),
         pointing=None if profile is None else pointing,
         entity_bytes=record.entity.stored_bytes or None,
         charges=measured_charges(record, profile),
@@ -276,6 +281,28 @@ def _tables(
             **shapes_of(sorted(known), ()),
         )
         for name, known in sorted(keys.items())
+    )
+
+
+def _growth_of_most(record: RunRecord, tables: tuple[TableSeen, ...] | None) -> GrowthSeen | None:
+    """The partition that got most rows by inserts, if these did not go to ever later keys."""
+    kinds = {part.kind: _kind_of(part) for part in record.operations}
+    seconds = sum(point.width_s for point in record.series)
+
+    def new_rows(part: PartitionPart) -> int:
+        by_kind = part.entities_by_kind.items()
+        return sum(_NEW_ROWS.get(kinds.get(kind, ""), 0) * count for kind, count in by_kind)
+
+    most = max(_single(record), key=new_rows, default=None)
+    if most is None or new_rows(most) < FEWEST_CREATED or not seconds:
+        return None
+    table = next((one for one in tables or () if one.table == most.partition.table), None)
+    if table is None or table.growth or (len(record.partitions) > 1 and table.growth is None):
+        return None
+    return GrowthSeen(
+        partition=most.key,
+        per_s=new_rows(most) / seconds,
+        period_s=period_s(tokens_of(table.keys[: table.partitions])),
     )
 
 

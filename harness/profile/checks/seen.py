@@ -191,6 +191,22 @@ class ChargesSeen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthSeen:
+    """The partition that gets most new rows, at the highest rate of the load.
+
+    Attributes:
+        per_s: New rows a second, without those that are deleted; 0 where the rate has no limit.
+        scans_per_s: Queries a second of all its rows.
+        period_s: Seconds after which new rows go to a next partition; inf if they never do.
+    """
+
+    partition: str
+    per_s: float
+    scans_per_s: float = 0.0
+    period_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
@@ -207,6 +223,7 @@ class Seen:
             limit. ``requested_setting`` is what limits it.
         loaded_partitions: Number of partitions before the load, with ``loaded_entities``, of which
             the largest has ``largest``.
+        growth: Of the partition that grows most; None if none grows.
         pointing: Whether rows of one table refer to rows of another, without a transaction.
         entity_bytes: Size of a stored entity.
         charges: The request units; None where the service is not Cosmos DB.
@@ -229,6 +246,7 @@ class Seen:
     loaded_entities: int | None
     loaded_partitions: int | None
     largest: int = 0
+    growth: GrowthSeen | None = None
     pointing: bool | None
     entity_bytes: int | None
     accounts: int = 1

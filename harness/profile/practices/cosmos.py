@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model.figures import data_size, number, percent
+from harness.model.figures import number, percent
 from harness.model.figures import request_units as units_words
-from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES, MAX_REQUEST_BYTES
+from harness.model.physical_partitions import MAX_REQUEST_BYTES
 from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.practice import (
     COSMOS,
@@ -39,9 +39,6 @@ _SMALL_KEY_BYTES = 101
 """A longer PartitionKey needs a container with large partition keys ("Choose a partition key")."""
 _UNCHARGED = "No answer named its charge in request units."
 _UNKNOWN_KEYS = "Keys are redacted, or not every partition has a row in the record."
-_DAY_S = 24 * 60 * 60
-_SOON_DAYS = 365
-"""Until a PartitionKey is full. No document has a figure."""
 
 
 @practice(
@@ -167,41 +164,6 @@ def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessmen
         return offends(f"{why}.")
     said = "The best second took" if seen.recorded else "This profile takes"
     return consider(f"{why}. {said} {number(wanted)}.")
-
-
-@practice(
-    "partition-size",
-    "the data of a PartitionKey stays below 20 GB",
-    "keys.partitions",
-    applies=UNIT_LIMITS,
-)
-@says(COSMOS, "Logical partitions", "the data of one PartitionKey has 20 GB at most")
-@remedy("Make PartitionKeys finer, for example with a date, so that each stops growing.")
-def partition_size(seen: Seen) -> Assessment | None:
-    charges = seen.charges
-    if charges is None or charges.entity_bytes is None or not seen.largest:
-        return None
-    size = seen.largest * charges.entity_bytes
-    if size > MAX_LOGICAL_PARTITION_BYTES:
-        return offends(f"A PartitionKey is loaded with {size / 1e9:,.1f} GB; 20 GB are allowed.")
-    left, per_s = MAX_LOGICAL_PARTITION_BYTES - size, _growth(seen, charges)
-    if not per_s:
-        return fine(f"The largest PartitionKey has {data_size(size)} of 20 GB.")
-    days = left / per_s / _DAY_S
-    judge = consider if days < _SOON_DAYS else fine
-    return judge(
-        f"PartitionKey {charges.shares.hottest!r} grows by about {per_s / 1000:,.1f} KB/s, and has "
-        f"20 GB after {days:,.1f} days of this load."
-    )
-
-
-def _growth(seen: Seen, charges: ChargesSeen) -> float:
-    """Bytes/s by which the hottest PartitionKey grows; 0 where ever later keys are written."""
-    if seen.tables is None or charges.per_s is None or not seen.operations:
-        return 0.0
-    created = sum(table.writing for table in seen.tables if not table.growth)
-    per_operation = created * (charges.entity_bytes or 0) / seen.operations
-    return per_operation * charges.per_s / charges.each * charges.shares.hottest_share
 
 
 @practice(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from harness.model.figures import counted, number, percent
-from harness.profile.checks.seen import REDACTED, Seen
+from collections.abc import Iterator
+
+from harness.model.figures import counted, listed, number, percent
+from harness.profile.checks.seen import REDACTED, GrowthSeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
+    COSMOS,
     ENTITY_LIMITS,
     GROUP,
     KEYS,
@@ -39,6 +42,9 @@ _TINY_PARTITION = 10
 _MANY_PARTITIONS = 100
 _LARGE_PARTITION = 100_000
 _VERY_LARGE_PARTITION = 1_000_000
+_DAY_S = 24 * 60 * 60
+_SOON_S = 365 * _DAY_S
+"""What a partition grows to later than this is no concern."""
 _OF_TABLES = "Partitioning Azure Table storage"
 _PARTITION_KEYS = "1. PartitionKey: Design for Scalability and Query Patterns"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
@@ -226,15 +232,69 @@ def tiny_partitions(seen: Seen) -> Assessment | None:
 @practice("large-partitions", "no partition grows without bound", "keys.rows_per_partition")
 @says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
 @says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
+@disagrees(PARTITIONING, "Partition sizing", "a large partition is right if nothing has to scale")
+@says(COSMOS, "Logical partitions", "at Cosmos DB the data of one PartitionKey has 20 GB at most")
 @remedy("Add a second part to the PartitionKey, such as the month, the year or a category.")
 def large_partitions(seen: Seen) -> Assessment | None:
-    if seen.loaded_partitions is None:
+    if seen.loaded_partitions is None and seen.growth is None:
         return untold(_STORED)
+    largest, limit, size = seen.largest, seen.service.partition_bytes, _stored_bytes(seen)
+    held = f"The largest partition holds {counted(largest, 'entity', 'entities')}"
+    if limit is not None and largest * size > limit:
+        full = f"{largest * size / 1e9:,.1f} GB; {limit / 1e9:g} GB are allowed"
+        return offends(f"{held}, {full}.")
+    if largest >= _VERY_LARGE_PARTITION:
+        return offends(f"{held}, and stays on one server.")
+    if seen.growth is not None:
+        return _growing(seen, seen.growth)
     if not seen.loaded_partitions:
         return None
-    largest = seen.largest
-    held = f"The largest partition holds {counted(largest, 'entity', 'entities')}"
-    if largest < _LARGE_PARTITION:
-        return fine(f"{held}.")
-    why = f"{held}, and stays on one server."
-    return consider(why) if largest < _VERY_LARGE_PARTITION else offends(why)
+    if largest >= _LARGE_PARTITION:
+        return consider(f"{held}, and stays on one server.")
+    return fine(f"{held}.")
+
+
+def _growing(seen: Seen, growth: GrowthSeen) -> Assessment:
+    """What the partition that grows most reaches at the rate of the load, and when."""
+    if not growth.per_s:
+        return consider(f"Partition {growth.partition!r} grows, and the rate has no limit.")
+    reached = sorted(_reached(seen, growth))
+    ends = min(growth.period_s, _SOON_S)
+    soon = [f"{what} after {_time(at_s)}" for at_s, what in reached if at_s < ends]
+    grows = f"Partition {growth.partition!r} grows by {number(growth.per_s)} entities/s"
+    if soon:
+        return consider(f"{grows}. At this rate it {listed(soon)}.")
+    if growth.period_s < _SOON_S:
+        return fine(f"{grows} only until the date in its key changes.")
+    at_s, what = reached[0]
+    return fine(f"{grows}. At this rate it {what} after {_time(at_s)}.")
+
+
+def _reached(seen: Seen, growth: GrowthSeen) -> Iterator[tuple[float, str]]:
+    """What happens to a partition that grows, and after how many seconds."""
+    size, limit, targets = _stored_bytes(seen), seen.service.partition_bytes, seen.service.targets
+    events: list[tuple[float, str]] = [
+        (_VERY_LARGE_PARTITION, f"holds {_VERY_LARGE_PARTITION:,} entities")
+    ]
+    if limit is not None and size:
+        events.append((limit / size, f"is full ({limit / 1e9:g} GB)"))
+    if targets is not None and growth.scans_per_s:
+        reaches = (
+            f"reaches the {targets.named('partition')} entities/s by scans of all its entities"
+        )
+        events.append((targets.partition / growth.scans_per_s, reaches))
+    for rows, what in events:
+        if rows > seen.largest:
+            yield (rows - seen.largest) / growth.per_s, what
+
+
+def _stored_bytes(seen: Seen) -> int:
+    """The size of an entity as the limit of a partition counts it; 0 if unknown."""
+    return (seen.charges and seen.charges.entity_bytes) or seen.entity_bytes or 0
+
+
+def _time(seconds: float) -> str:
+    for length, unit in ((_DAY_S, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} s"

@@ -163,8 +163,6 @@ CASES: list[tuple[str, Severity, dict[str, Any]]] = [
     ("hot-partition-key", FINE, SPREAD),
     ("physical-partitions", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
     ("physical-partitions", FINE, SPREAD),
-    ("partition-size", CONSIDER, {**HOT, "load.operations_per_s": 500.0}),
-    ("partition-size", FINE, {**SPREAD, "load.operations_per_s": 20.0}),
     ("key-bytes", OFFENDS, {**SPREAD, "keys.prefix": "€" * 900, "entity.size_bytes": 8192}),
     ("key-bytes", CONSIDER, {**SPREAD, "keys.prefix": "p" * 110, "entity.size_bytes": 4096}),
     ("key-bytes", FINE, SPREAD),
@@ -200,12 +198,12 @@ def test_a_partition_key_is_full_after_20_gb() -> None:
     seen = made({**HOT, "load.operations_per_s": 500.0})
     assert seen.charges is not None
     size = seen.charges.entity_bytes
-    look = look_of("partition-size", seen)
+    look = look_of("large-partitions", seen)
     assert look is not None
     assert size is not None
-    days = (20e9 - 10 * size) / (500 * size) / 86_400
-    assert f"after {days:,.1f} days" in look.why
-    look = look_of("partition-size", dataclasses.replace(seen, largest=30_000_000))
+    hours = (20e9 - 10 * size) / (500 * size) / 3600
+    assert f"is full (20 GB) after {hours:,.1f} hours" in look.why
+    look = look_of("large-partitions", dataclasses.replace(seen, largest=30_000_000))
     assert look is not None
     assert look.severity is OFFENDS
 
