@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from harness.report.compare.headline import headline as compare_headline
-
 from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.comparison import compare
+from harness.report.compare.comparison import headline as compare_headline
 from harness.report.headline import headline
 from tests.support.golden import check
 from tests.support.records import (
