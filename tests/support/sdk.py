@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
 
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
@@ -17,3 +18,9 @@ def account_key(endpoint: Endpoint) -> str:
 def named_key(endpoint: Endpoint) -> AzureNamedKeyCredential:
     """The account and its key as the SDK takes them."""
     return AzureNamedKeyCredential(endpoint.account, account_key(endpoint))
+
+
+def table_names(endpoint: Endpoint) -> set[str]:
+    """The tables that there are."""
+    with TableServiceClient(endpoint.url, credential=named_key(endpoint)) as service:
+        return {table.name for table in service.list_tables()}

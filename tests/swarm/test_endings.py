@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import gevent
 import gevent.pool
 import pytest
-from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint
+from tests.support.http_pages import page
 from tests.support.locust_process import (
     LOCUSTFILE,
     QUICK,
@@ -27,7 +25,7 @@ from tests.support.locust_process import (
 )
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
-from tests.support.sdk import named_key
+from tests.support.sdk import table_names
 from tests.swarm.test_workers import workers_of
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
@@ -52,14 +50,6 @@ SAMPLES = {
     "SIGHUP with two workers": ("SIGHUP", 0),
     "SIGTERM to every worker": ("the loss of every worker", 3),
 }
-
-
-def post(url: str, **fields: object) -> str:
-    """Send a form to a page of Locust."""
-    data = urllib.parse.urlencode(fields).encode()
-    with urllib.request.urlopen(url, data, timeout=10) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 class Endings:
@@ -124,7 +114,7 @@ class Endings:
         port = free_port()
         process = self._stress(*WEB, *CALM, "-H", self._host, "--web-port", str(port))
         process.until_said("Web UI:")
-        post(f"http://127.0.0.1:{port}/swarm", user_count=2, spawn_rate=10)
+        page(f"http://127.0.0.1:{port}/swarm", user_count=2, spawn_rate=10)
         process.until_said("[3/4]")
         gevent.sleep(1.0)
         process.interrupt()
@@ -206,10 +196,7 @@ def test_nobody_sees_a_traceback(name: str, endings: Endings) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_table_is_gone(name: str, endings: Endings, endpoint: Endpoint) -> None:
     """What the run made is deleted."""
-    credential = named_key(endpoint)
-    with TableServiceClient(endpoint.url, credential=credential) as service:
-        names = {table.name for table in service.list_tables()}
-    assert endings.done[name].record.endpoint.table not in names
+    assert endings.done[name].record.endpoint.table not in table_names(endpoint)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.rehearsal import NO_ANSWER, recorded_counts
+from tests.support.http_pages import metrics_page
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
 from tests.support.ports import free_port
 
@@ -58,8 +58,7 @@ def done(stress: Stress, limits: str) -> LocustProcess:
     )
     process.until_said("[3/4]")
     process.children()
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        (process.folder / "metrics.txt").write_bytes(answer.read())
+    (process.folder / "metrics.txt").write_text(metrics_page(port), encoding="utf-8")
     process.wait()
     return process
 

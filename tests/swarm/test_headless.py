@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
 from tests.support.locust_process import JUDGED, QUICK, LocustProcess, Stress, wait_until
-from tests.support.sdk import named_key
+from tests.support.sdk import table_names
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
@@ -178,10 +177,7 @@ def test_nothing_is_left_behind(done: LocustProcess) -> None:
 
 def test_the_tables_are_gone(runs: dict[str, LocustProcess], endpoint: Endpoint) -> None:
     """Each run deletes the table it made."""
-    credential = named_key(endpoint)
-    with TableServiceClient(endpoint.url, credential=credential) as service:
-        names = {table.name for table in service.list_tables()}
-    assert not names & {process.record.endpoint.table for process in runs.values()}
+    assert not table_names(endpoint) & {process.record.endpoint.table for process in runs.values()}
 
 
 def test_a_class_of_ones_own_is_counted(runs: dict[str, LocustProcess]) -> None:

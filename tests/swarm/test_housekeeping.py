@@ -10,8 +10,6 @@ import shlex
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -30,10 +28,11 @@ from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
 from harness.swarm.plan import new_plan
+from tests.support.http_pages import page
 from tests.support.locust_process import QUICK, ROOT, WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import RESET, Proxy, Seen, refusal
-from tests.support.sdk import named_key
+from tests.support.sdk import named_key, table_names
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
 
@@ -59,14 +58,6 @@ ENDED = {
 def service_at(endpoint: Endpoint) -> TableServiceClient:
     credential = named_key(endpoint)
     return TableServiceClient(endpoint.url, credential=credential)
-
-
-def post(url: str, **fields: object) -> str:
-    """Send a form to a page of Locust."""
-    data = urllib.parse.urlencode(fields).encode()
-    with urllib.request.urlopen(url, data, timeout=60) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 def sweep(command: str) -> subprocess.CompletedProcess[str]:
@@ -183,10 +174,10 @@ class HeldUp:
         process = self._stress(*WEB, *given, "-H", proxy.url)
         process.until_said("Web UI:")
         url = f"http://127.0.0.1:{port}"
-        started = gevent.spawn(post, f"{url}/swarm", user_count=2, spawn_rate=10)
+        started = gevent.spawn(page, f"{url}/swarm", user_count=2, spawn_rate=10)
         wait_until(lambda: len(proxy.of_entities) > 3, "it looks for entities")
-        again = json.loads(post(f"{url}/swarm", user_count=2, spawn_rate=10))
-        post(f"{url}/stop")
+        again = json.loads(page(f"{url}/swarm", user_count=2, spawn_rate=10))
+        page(f"{url}/stop", now=1)
         self.form_said = {"first": json.loads(started.get(timeout=20)), "second": again}
         process.interrupt()
         return process
@@ -251,9 +242,7 @@ def test_nothing_is_left_behind(name: str, held_up: HeldUp, endpoint: Endpoint) 
     """The table is deleted, also where nobody said that it had been made."""
     process = held_up.done[name]
     assert "Not cleaned up" not in process.said
-    with service_at(endpoint) as service:
-        names = {table.name for table in service.list_tables()}
-    assert process.record.endpoint.table not in names
+    assert process.record.endpoint.table not in table_names(endpoint)
 
 
 def test_a_failed_loading_says_why(held_up: HeldUp) -> None:
@@ -271,13 +260,12 @@ def test_what_is_left_behind_is_named_with_the_command_that_deletes_it(
     process = held_up.done["deleting"]
     (command,) = (line for line in process.stdout.splitlines() if "harness sweep" in line)
     table = process.record.endpoint.table
-    with service_at(endpoint) as service:
-        assert table in {found.name for found in service.list_tables()}
-        held_up.released.set()
-        done = sweep(command.strip())
-        assert done.returncode == 0, done.stderr
-        assert f"{table} " in done.stdout
-        assert table not in {found.name for found in service.list_tables()}
+    assert table in table_names(endpoint)
+    held_up.released.set()
+    done = sweep(command.strip())
+    assert done.returncode == 0, done.stderr
+    assert f"{table} " in done.stdout
+    assert table not in table_names(endpoint)
 
 
 def test_after_the_end_of_its_own_azurite_no_sweep_is_advised(held_up: HeldUp) -> None:

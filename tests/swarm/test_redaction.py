@@ -21,6 +21,7 @@ from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.options import REDACT_SECRET
 from harness.trace.reader import Trace
+from tests.support.http_pages import content
 from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal
@@ -131,12 +132,6 @@ def _collected(processes: dict[str, LocustProcess]) -> dict[str, bytes]:
     }
 
 
-def _get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        content: bytes = answer.read()
-    return content
-
-
 @pytest.fixture(scope="module")
 def watched(stress: Stress, files: Path) -> dict[str, bytes]:
     """What came out of a run with two workers that throttled, and of its pages."""
@@ -158,13 +153,13 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
 
     def fetch(when: str) -> None:
-        found.update({f"{when} {path}": _get(ui + path) for path in PAGES})
-        found[f"{when} metrics"] = _get(f"http://127.0.0.1:{metrics}/metrics")
+        found.update({f"{when} {path}": content(ui + path) for path in PAGES})
+        found[f"{when} metrics"] = content(f"http://127.0.0.1:{metrics}/metrics")
 
     master.until_said(" 0:05 |")
     fetch("running")
     master.until_said("Exit code:")
-    wait_until(lambda: b'"state":"ended"' in _get(f"{ui}/stress/data"), "the run is over")
+    wait_until(lambda: b'"state":"ended"' in content(f"{ui}/stress/data"), "the run is over")
     fetch("ended")
     master.interrupt()
     for process in processes.values():

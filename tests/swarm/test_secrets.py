@@ -25,6 +25,7 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_acc
 from gevent.server import StreamServer
 
 from harness.endpoint.azurite.process import installed, node
+from tests.support.http_pages import content
 from tests.support.locust_process import QUICK, WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import RESET, Proxy, Seen, refusal
@@ -175,14 +176,13 @@ def outputs(stress: Stress, troubled: Proxy, sas: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     ui = f"http://127.0.0.1:{web}"
     processes["connection string"].until_said("Web UI:")
-    form = urllib.parse.urlencode({"user_count": 2, "spawn_rate": 10}).encode()
-    found["start"] = _get(f"{ui}/swarm", form)
+    found["start"] = content(f"{ui}/swarm", user_count=2, spawn_rate=10)
     processes["connection string"].until_said("[3/4]")
     time.sleep(3.0)
-    found.update({f"page {path}": _get(ui + path) for path in PAGES})
+    found.update({f"page {path}": content(ui + path) for path in PAGES})
     processes["connection string"].interrupt()
     processes["key"].until_said("Metrics stay")
-    found["metrics"] = _get(f"http://127.0.0.1:{metrics}/metrics")
+    found["metrics"] = content(f"http://127.0.0.1:{metrics}/metrics")
     processes["key"].interrupt()
     for name, process in processes.items():
         process.wait()
@@ -192,12 +192,6 @@ def outputs(stress: Stress, troubled: Proxy, sas: str) -> dict[str, bytes]:
     tap.stop()
     found["messages of master and worker"] = bytes(tap.heard)
     return found
-
-
-def _get(url: str, data: bytes | None = None) -> bytes:
-    with urllib.request.urlopen(url, data, timeout=10) as answer:
-        content: bytes = answer.read()
-    return content
 
 
 def test_there_is_something_to_look_through(outputs: dict[str, bytes]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import csv
 import json
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from harness.endpoint.endpoint import endpoint_from
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
 from harness.model.partition import account_of
+from tests.support.http_pages import metrics_page
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked
 from tests.support.metrics_page import labelled, series
 from tests.support.ports import free_port
@@ -66,8 +66,7 @@ def done(stress: Stress, gateways: tuple[GatewayProcess, GatewayProcess]) -> Loc
     )
     process.until_said("[3/4]")
     process.until_said("0:05 |")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        (process.folder / "metrics.txt").write_bytes(answer.read())
+    (process.folder / "metrics.txt").write_text(metrics_page(port), encoding="utf-8")
     assert process.wait() == 0, process.said
     return process
 

@@ -10,7 +10,6 @@ import dataclasses
 import datetime as dt
 import json
 import re
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.measure.record.record import RunRecord
+from tests.support.http_pages import metrics_page
 from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal
@@ -29,13 +29,6 @@ HOT = "p1"
 REQUEST_ID = "5f3c1e0a-0002-00d1-1a2b-3c4d5e000000"
 OVER_ACCOUNT = "Operations per second is over the account limit."
 PUSHED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
-
-
-def scrape(port: int) -> str:
-    """The text of the metrics page."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 def samples(text: str, name: str, *labels: str) -> Counter[tuple[str, ...]]:
@@ -106,10 +99,12 @@ def observed(stress: Stress, proxy_to: Callable[..., Proxy], gateway: Proxy) -> 
     process.until_said("[3/4]")
     throttle.on = True
     wait_until(lambda: throttle.refused.total() > 5, "something was refused")
-    wait_until(lambda: samples(scrape(port), "aztables_attempts_total").total() > 50, "a scrape")
-    early = scrape(port)
+    wait_until(
+        lambda: samples(metrics_page(port), "aztables_attempts_total").total() > 50, "a scrape"
+    )
+    early = metrics_page(port)
     process.until_said("Metrics stay")
-    last = scrape(port)
+    last = metrics_page(port)
     process.interrupt()
     process.wait()
     lines = (process.folder / "out" / process.record.run_id / "errors.jsonl").read_text("utf-8")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from harness.endpoint.azurite import start_azurite
 from tests.support.certificates import certificate
+from tests.support.http_pages import page
 from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.sdk import account_key
@@ -44,9 +43,7 @@ def opened(stress: Stress, remote: Any, *options: str) -> tuple[LocustProcess, s
 
 
 def swarm(url: str, form: dict[str, str]) -> dict[str, Any]:
-    data = urllib.parse.urlencode(form).encode()
-    with urllib.request.urlopen(f"{url}/swarm", data, timeout=20) as answer:
-        content: dict[str, Any] = json.loads(answer.read())
+    content: dict[str, Any] = json.loads(page(f"{url}/swarm", **form))
     return content
 
 

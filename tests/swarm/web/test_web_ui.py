@@ -15,16 +15,16 @@ from typing import Any
 
 import gevent
 import pytest
-from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 from harness.swarm.web.start_form import profile_in
+from tests.support.http_pages import metrics_page, page
 from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen
-from tests.support.sdk import named_key
+from tests.support.sdk import table_names
 
 pytestmark = pytest.mark.azurite
 
@@ -70,10 +70,8 @@ class Ui:
         self.process = process
         self.url = f"http://127.0.0.1:{port}"
 
-    def get(self, path: str, data: bytes | None = None) -> str:
-        with urllib.request.urlopen(self.url + path, data, timeout=20) as answer:
-            text: str = answer.read().decode()
-        return text
+    def get(self, path: str, **form: object) -> str:
+        return page(self.url + path, **form)
 
     def fetch(self, path: str) -> tuple[int, bytes]:
         """Status and content of an answer, the path sent as it is."""
@@ -91,12 +89,11 @@ class Ui:
         return content
 
     def start(self, form: dict[str, str]) -> dict[str, Any]:
-        answer = self.get("/swarm", urllib.parse.urlencode(form).encode())
-        result: dict[str, Any] = json.loads(answer)
+        result: dict[str, Any] = json.loads(self.get("/swarm", **form))
         return result
 
     def stop(self) -> None:
-        assert json.loads(self.get("/stop", b""))["success"]
+        assert json.loads(self.get("/stop", now=1))["success"]
 
     def wait_for_records(self, count: int) -> None:
         def finished() -> object:
@@ -147,8 +144,7 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     locust_counts: list[int] = []
 
     def note() -> None:
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
-            metrics.append(answer.read().decode())
+        metrics.append(metrics_page(metrics_port))
         locust_counts.append(json.loads(ui.get("/stats/requests"))["stats"][-1]["num_requests"])
 
     page = ui.get("/")
@@ -288,10 +284,7 @@ def test_stop_while_loading_stops_the_loading(session: Session) -> None:
 
 def test_all_tables_are_gone(session: Session, endpoint: Endpoint) -> None:
     """Each run deleted its own."""
-    credential = named_key(endpoint)
-    with TableServiceClient(endpoint.url, credential=credential) as service:
-        names = {table.name for table in service.list_tables()}
-    assert not names & {record.endpoint.table for record in session.records}
+    assert not table_names(endpoint) & {record.endpoint.table for record in session.records}
 
 
 def test_nobody_sees_a_traceback(session: Session) -> None:

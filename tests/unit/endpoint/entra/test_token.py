@@ -47,7 +47,12 @@ def test_a_token_is_not_shown() -> None:
     assert value[:20] not in repr(token)
 
 
-@given(st.recursive(st.none() | st.text() | st.floats(), lambda e: st.dictionaries(st.text(), e)))
+CLAIMS = st.recursive(
+    st.none() | st.text() | st.floats(), lambda e: st.dictionaries(st.text(), e), max_leaves=5
+)
+
+
+@given(CLAIMS)
 def test_no_claims_break_the_reading(claims: Any) -> None:
     """Whatever a token says, what is shown of it is short and printable."""
     content = {"oid": claims, "tid": claims, "idtyp": claims}
