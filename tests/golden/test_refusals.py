@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.endpoint.accounts import accounts_from, consent_problem
+from harness.measure.verdict.conditions import parse_condition
 from harness.model.errors import SetupError
 from harness.profile.profile_loader import parse
+from harness.report.compare.regressions import parse_regression
 from harness.trace.whatif.scheme import parse_scheme
 from tests.support.golden import check
 
@@ -122,6 +124,63 @@ keys.row_key = '{row_key}/1'
 match.partition_key = '(?P<day>.+)'; match.row_key = '(?P<day>['; keys.row_key = '{day:week}'
 """
 
+CONDITIONS = """\
+
+throttled_ratio
+throttled_ratio = 1%
+throttled_ratio != 1%
+throttled_ratio =< 1%
+throttled_ratio <
+throttled_ratio < -1%
+< 1%
+p99(service < 1s
+p99( < 1s
+p99(service, partition=p0) < 1s
+p99(service, partition='p0) < 1s
+entities_per_s(account) > 1,500
+entities_per_s(account) > 1.500.000
+throttled_ratio < 1% and more
+p99(service) < 1e3
+p98(service) < 100ms
+p99 < 100ms
+p99(servce) < 100ms
+P99(service) < 1s
+lost_write == 0
+ru_per_sec < 8000
+ru < 50
+p99(service, response) < 1s
+p99(service, point_query) < 1s
+p99(service, partition='a', op='insert') < 1s
+p99(service, partition='a', partition='b') < 1s
+p99(partition='a') < 1s
+lost_writes(account) < 1
+throttled_ratio(partition, partition='a') < 1%
+entities_per_s > 1
+failed_ratio < 5
+throttled_ratio < 101%
+lost_writes < 1%
+held_rate > 99ms
+throttled_ratio < 100ms
+entities_per_s(account) > 5%
+p99(service) < 5%
+failed_ratio(kind='500') < 1%
+failed_attempts_ratio(kind='reset') < 1%
+"""
+REGRESSIONS = """\
+
+entities_per_s drops
+entities_per_s < 95
+entities_per_s < -5%
+entities_per_s == 95%
+speed < 95%
+p99 > 120%
+entities_per_s > 95%
+p99(service) < 95%
+throttled_ratio > 1%
+p99(service) > first + 20
+entities_per_s < first - 5%
+"""
+
 KEY = base64.b64encode(b"a key that nobody has").decode()
 SAS = "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00:00:00Z&sig=c2VjcmV0"
 ENDPOINTS = """\
@@ -199,13 +258,15 @@ def endpoint(written: str) -> None:
         ("profiles", profile, (*PROFILES.splitlines(), *SEVERAL_AT_ONCE, TOO_LONG)),
         ("key-schemes", key_scheme, KEY_SCHEMES.splitlines()),
         ("endpoints", endpoint, ENDPOINTS.splitlines()),
+        ("conditions", parse_condition, CONDITIONS.splitlines()),
+        ("regressions", parse_regression, REGRESSIONS.splitlines()),
     ],
 )
-def test_what_is_refused(name: str, read: Callable[[str], None], cases: Sequence[str]) -> None:
+def test_what_is_refused(name: str, read: Callable[[str], object], cases: Sequence[str]) -> None:
     """Each mistake is named with its place and its value, and what to do; no secret is repeated."""
     lines = []
     for written in cases:
-        with pytest.raises(SetupError) as caught:
+        with pytest.raises((SetupError, ValueError)) as caught:
             read(written.replace("; ", "\n"))
         lines += [f"# {written}", str(caught.value), ""]
     text = "\n".join(lines)

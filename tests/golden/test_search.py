@@ -15,6 +15,7 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from tests.support.golden import changes, check
 from tests.support.records import altered, kept
+from tests.support.searches import Model, searched
 
 RECORD = kept("run-v1-search.json")
 COSMOS = kept("run-v1-cosmos.json")
@@ -72,3 +73,30 @@ def test_request_units_without_what_is_provisioned() -> None:
     """The 10,000 RU/s of a partition hold for everybody; the account has no target."""
     texts = [summary(one, Page(width=80)) for one in (COSMOS, without_throughput(COSMOS))]
     check("cosmos-unprovisioned.txt", changes(texts[0], {"Nobody said what it is.": texts[1]}))
+
+
+SEARCHED: dict[str, Model] = {
+    "What is refused above a rate is the limit": Model(limit_per_s=990.0),
+    "So are slow answers, where the rate was held": Model(slow_from_per_s=990.0),
+    "At its capacity an emulator answers ever later": Model(capacity_per_s=990.0),
+    "What few users cannot make says nothing about the endpoint": Model(users_per_s=990.0),
+    "Nor does what the generator cannot make": Model(ceiling_per_s=990.0),
+    "Which comes before throttling": Model(ceiling_per_s=990.0, limit_per_s=980.0),
+    "Nobody knows what is above the highest rate": Model(),
+    "The first rate is throttled": Model(limit_per_s=50.0),
+    "The generator cannot make the first rate": Model(ceiling_per_s=50.0),
+    "The first rate is answered late": Model(slow_from_per_s=50.0),
+    "The first rate is not served": Model(capacity_per_s=50.0),
+}
+
+
+def test_what_a_search_found() -> None:
+    """The lowest step that failed says what the limit is, and whose; a lower bound is called so."""
+    lines: list[str] = []
+    for name, model in SEARCHED.items():
+        found = searched(model)
+        assert found.confirmed == (found.rate_per_s is not None)
+        assert found.confirmed or (len(found.steps) == 1 and not found.at_least)
+        bound = ", at least" if found.at_least else ""
+        lines += [f"# {name}", f"limited by: {found.limited_by}{bound}", found.sentence, ""]
+    check("searches.txt", "\n".join(lines))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.physical_partitions import HASHES, PhysicalPartitions, share_ru_per_s
+from harness.model.physical_partitions import HASHES, PhysicalPartitions
 
 COUNTS = st.integers(min_value=1, max_value=100)
 
@@ -79,9 +79,3 @@ def test_a_range_of_one_hash_is_not_split() -> None:
         partitions.split(1)
     with pytest.raises(ValueError, match="cannot be split"):
         partitions.split(0, 6)
-
-
-def test_a_share_is_even_and_at_most_10000() -> None:
-    """18,000 RU/s over three partitions are 6,000 each; no partition serves more than 10,000."""
-    assert share_ru_per_s(18_000, 3) == 6_000
-    assert share_ru_per_s(100_000, 2) == 10_000

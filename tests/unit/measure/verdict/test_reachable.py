@@ -83,84 +83,81 @@ def extent_of(events: list[Event], bounded: bool, slack: int = 0) -> Extent:
     return Extent(window_s=WINDOW_S, operations=len(events) + slack, attempts=attempts + slack)
 
 
+def most(**counts: int) -> Extent:
+    """What there can be in the window."""
+    return Extent(window_s=WINDOW_S, **counts)
+
+
 REFUSED = Event(second=0, refusals=(Scope.PARTITION,))
 FINE = Event(second=0)
 LATE = Event(second=0, latency_s=0.5)
+FAILED = Event(second=0, failed=True)
+DROPPED = Event(second=0, dropped=True)
 
 
 @pytest.mark.parametrize(
     ("text", "events", "extent", "expected"),
     [
         # Once throttled, never none any more.
-        ("throttled_ratio == 0", [REFUSED], Extent(window_s=8), True),
-        ("throttled_ratio <= 0%", [REFUSED], Extent(window_s=8), True),
-        ("throttled_ratio == 0", [FINE], Extent(window_s=8), False),
-        ("throttled_ratio(account) == 0", [REFUSED], Extent(window_s=8), False),
-        ("throttled_ratio(partition) == 0", [REFUSED], Extent(window_s=8), True),
+        ("throttled_ratio == 0", [REFUSED], most(), True),
+        ("throttled_ratio <= 0%", [REFUSED], most(), True),
+        ("throttled_ratio == 0", [FINE], most(), False),
+        ("throttled_ratio(account) == 0", [REFUSED], most(), False),
+        ("throttled_ratio(partition) == 0", [REFUSED], most(), True),
         # However large the share is, enough good attempts would make it small.
-        ("throttled_ratio < 1%", [REFUSED] * 50, Extent(window_s=8), False),
+        ("throttled_ratio < 1%", [REFUSED] * 50, most(), False),
         # 50 of the 5,000 attempts that there can be are 1 %, of 5,001 they are less.
-        ("throttled_ratio < 1%", [REFUSED] * 50, Extent(window_s=8, attempts=5000), True),
-        ("throttled_ratio < 1%", [REFUSED] * 50, Extent(window_s=8, attempts=5001), False),
-        ("throttled_ratio <= 1%", [REFUSED] * 50, Extent(window_s=8, attempts=5000), False),
+        ("throttled_ratio < 1%", [REFUSED] * 50, most(attempts=5000), True),
+        ("throttled_ratio < 1%", [REFUSED] * 50, most(attempts=5001), False),
+        ("throttled_ratio <= 1%", [REFUSED] * 50, most(attempts=5000), False),
         # One that succeeded keeps the share below all, and far below it where few can come.
-        ("throttled_ratio >= 100%", [FINE], Extent(window_s=8), True),
-        ("throttled_ratio > 50%", [FINE], Extent(window_s=8), False),
-        ("throttled_ratio > 50%", [FINE] * 5, Extent(window_s=8, attempts=10), True),
-        ("throttled_ratio >= 50%", [FINE] * 5, Extent(window_s=8, attempts=10), False),
+        ("throttled_ratio >= 100%", [FINE], most(), True),
+        ("throttled_ratio > 50%", [FINE], most(), False),
+        ("throttled_ratio > 50%", [FINE] * 5, most(attempts=10), True),
+        ("throttled_ratio >= 50%", [FINE] * 5, most(attempts=10), False),
         # Failed and dropped operations alike.
-        ("failed_ratio == 0", [Event(second=0, failed=True)], Extent(window_s=8), True),
-        (
-            "failed_ratio < 10%",
-            [Event(second=0, failed=True)],
-            Extent(window_s=8, operations=10),
-            True,
-        ),
-        (
-            "failed_ratio < 10%",
-            [Event(second=0, failed=True)],
-            Extent(window_s=8, operations=11),
-            False,
-        ),
-        ("dropped_ratio == 0", [Event(second=0, dropped=True)], Extent(window_s=8), True),
-        ("dropped_ratio == 0", [FINE], Extent(window_s=8), False),
+        ("failed_ratio == 0", [FAILED], most(), True),
+        ("failed_ratio < 10%", [FAILED], most(operations=10), True),
+        ("failed_ratio < 10%", [FAILED], most(operations=11), False),
+        ("dropped_ratio == 0", [DROPPED], most(), True),
+        ("dropped_ratio == 0", [FINE], most(), False),
         # What waits can still be dropped, so that all that was due may be.
         (
             "dropped_ratio >= 100%",
             [Event(second=0, dropped=True, waits_s=1)],
-            Extent(window_s=8, operations=1),
+            most(operations=1),
             False,
         ),
-        ("dropped_ratio >= 100%", [FINE], Extent(window_s=8, operations=9), True),
+        ("dropped_ratio >= 100%", [FINE], most(operations=9), True),
         # 80 entities are 10 a second of the window of 8 s, whatever comes.
-        ("entities_per_s(account) < 10", [FINE] * 8, Extent(window_s=8), True),
-        ("entities_per_s(account) < 10", [FINE] * 7, Extent(window_s=8), False),
-        ("entities_per_s(account) <= 10", [FINE] * 8, Extent(window_s=8), False),
-        ("entities_per_s(op='upsert_merge') < 10", [FINE] * 8, Extent(window_s=8), True),
-        ("entities_per_s(op='insert') < 10", [FINE] * 8, Extent(window_s=8), False),
+        ("entities_per_s(account) < 10", [FINE] * 8, most(), True),
+        ("entities_per_s(account) < 10", [FINE] * 7, most(), False),
+        ("entities_per_s(account) <= 10", [FINE] * 8, most(), False),
+        ("entities_per_s(op='upsert_merge') < 10", [FINE] * 8, most(), True),
+        ("entities_per_s(op='insert') < 10", [FINE] * 8, most(), False),
         # A rate that is too low can rise, and a partition can lose its row.
-        ("entities_per_s(account) > 1000", [], Extent(window_s=8), False),
-        ("entities_per_s(partition) < 10", [FINE] * 80, Extent(window_s=8), False),
-        ("entities_per_s(partition='a') < 10", [FINE] * 80, Extent(window_s=8), False),
-        ("throttled_ratio(partition='a') == 0", [REFUSED], Extent(window_s=8), False),
+        ("entities_per_s(account) > 1000", [], most(), False),
+        ("entities_per_s(partition) < 10", [FINE] * 80, most(), False),
+        ("entities_per_s(partition='a') < 10", [FINE] * 80, most(), False),
+        ("throttled_ratio(partition='a') == 0", [REFUSED], most(), False),
         # Three above the bound are too many for the 99th percentile of 299, and not for 300.
         (
             "p99(response) < 100ms",
             [LATE] * 3 + [FINE] * 97,
-            Extent(window_s=8, operations=299),
+            most(operations=299),
             True,
         ),
         (
             "p99(response) < 100ms",
             [LATE] * 3 + [FINE] * 97,
-            Extent(window_s=8, operations=300),
+            most(operations=300),
             False,
         ),
-        ("p99(response) < 100ms", [LATE] * 100, Extent(window_s=8), False),
-        ("p99(response) < 600ms", [LATE] * 100, Extent(window_s=8, operations=100), False),
-        ("p99(response, op='insert') < 1ms", [LATE], Extent(window_s=8, operations=1), False),
-        ("p99(service, partition='a') < 1ms", [LATE], Extent(window_s=8, operations=1), False),
-        ("held_rate > 99%", [], Extent(window_s=8, operations=0, attempts=0), False),
+        ("p99(response) < 100ms", [LATE] * 100, most(), False),
+        ("p99(response) < 600ms", [LATE] * 100, most(operations=100), False),
+        ("p99(response, op='insert') < 1ms", [LATE], most(operations=1), False),
+        ("p99(service, partition='a') < 1ms", [LATE], most(operations=1), False),
+        ("held_rate > 99%", [], most(operations=0, attempts=0), False),
     ],
 )
 def test_only_what_is_certain_stops_a_run(
@@ -189,7 +186,7 @@ def test_lost_writes_are_not_found_again(lost: int | None, text: str, expected: 
     """Their count only grows."""
     condition = parse_condition(text)
     facts = Facts(lost_writes=lost)
-    extent = Extent(window_s=WINDOW_S)
+    extent = most()
     assert condition.cannot_hold_any_more(snapshot_of([], 1), facts, extent) is expected
 
 
