@@ -22,13 +22,10 @@ from pydantic import TypeAdapter
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.measure.counts.ledger import (  # noqa: E402
-    PARTITION_CAP,
-    Delta,
-    Ledger,
-)
+from harness.measure.counts.ledger import Delta, Ledger  # noqa: E402
 from harness.model.operation import Kind, Operation  # noqa: E402
 from harness.model.outcome import Attempt, Outcome, Result, Scope  # noqa: E402
+from harness.model.partition import EXACT_PARTITIONS  # noqa: E402
 
 KEYS = 1_000_000
 HOT_KEYS = 300
@@ -56,11 +53,11 @@ def main() -> int:
     above_mb = (many["peak_kib"] - one["peak_kib"]) / 1024
     print(
         f"ledger with {KEYS + HOT_KEYS:,} keys: {above_mb:.1f} MB above one key ({BOUND_MB} "
-        f"allowed), {many['told_apart']} partitions told apart ({PARTITION_CAP} allowed), sums "
+        f"allowed), {many['told_apart']} partitions told apart ({EXACT_PARTITIONS} allowed), sums "
         f"{'exact' if many['exact'] else 'WRONG'}; Ledger.add takes {many['add_us']:.1f} us, "
         f"{many['add_us'] / many['dict_us']:.0f} times a count in a dict"
     )
-    holds = above_mb < BOUND_MB and many["told_apart"] <= PARTITION_CAP and many["exact"]
+    holds = above_mb < BOUND_MB and many["told_apart"] <= EXACT_PARTITIONS and many["exact"]
     if not holds:
         print("a bound does not hold", file=sys.stderr)
     return 0 if holds else 1

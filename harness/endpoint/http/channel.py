@@ -20,7 +20,7 @@ from harness.endpoint.http.exchange import (
     ResponseFault,
 )
 from harness.endpoint.http.pool import Connection, LimitedPool
-from harness.endpoint.http.reader import (
+from harness.endpoint.http.exchange import (
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
     Reader,
