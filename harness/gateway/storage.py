@@ -16,7 +16,6 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
-from harness.gateway.rules.account import AccountRule
 from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
@@ -48,7 +47,8 @@ class StorageLimits:
         self._partitions = PartitionRule(limits.partition)
         self._servers = ServerRule(limits.servers, now_s)
         self._moving = MovingRule(limits.moving)
-        self._account = AccountRule(limits.account, now_s)
+        # Performance checklist, "Entities per second (storage account)".
+        self._account = Bucket(limits.account.entities_per_s, limits.account.burst_s, now_s)
         self.alone: set[Place] = set()
         # Partitions whose buckets matter in the second that was served last.
         self._metered: Container[Place] | None = None

@@ -14,19 +14,17 @@ from httptools import HttpParserError
 
 from harness.endpoint.http.exchange import (
     CHARGE_HEADER,
-    Clock,
-    Exchange,
-    RequestFault,
-    ResponseFault,
-)
-from harness.endpoint.http.pool import Connection, LimitedPool
-from harness.endpoint.http.exchange import (
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
+    Clock,
+    Exchange,
     Reader,
+    RequestFault,
+    ResponseFault,
     is_bare_success,
     read_at_once,
 )
+from harness.endpoint.http.pool import Connection, LimitedPool
 from harness.model.outcome import Fault
 from harness.workload.budget import Budget, BudgetSpent
 

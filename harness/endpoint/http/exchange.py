@@ -1,15 +1,21 @@
-"""One HTTP exchange: what an attempt sent and received, and the faults that can end it."""
+"""One HTTP exchange: what an attempt sent and received, how its response is read, what can end it.
+
+Responses are parsed by httptools. Most come whole, with a length, over a connection that stays
+open. These are parsed without it, with the same result.
+"""
 
 from __future__ import annotations
 
 import email.errors
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
-from azure.core.exceptions import ServiceRequestError, ServiceResponseError
-from harness.model.outcome import Fault
-import re
+
 import httptools
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+
+from harness.model.outcome import Fault
 
 LIBRARY_ERRORS = (
     ValueError,

@@ -10,8 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.endpoint.http.exchange import PartRefused, ResponseFault, ResponseHeaders, bad_answer
-from harness.endpoint.http.exchange import MAX_HEAD_BYTES
+from harness.endpoint.http.exchange import (
+    MAX_HEAD_BYTES,
+    PartRefused,
+    ResponseFault,
+    ResponseHeaders,
+    bad_answer,
+)
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 
 _BOUNDARY = re.compile(rb"boundary=(?:\"([^\"\r\n]{1,70})\"|([^\s;\"]{1,70}))", re.IGNORECASE)

@@ -31,9 +31,14 @@ from gevent import GreenletExit
 from requests.adapters import HTTPAdapter
 
 from harness.endpoint.attempts import OperationAttempts, drain
-from harness.endpoint.http.exchange import Exchange, ResponseFault, ResponseHeaders, by_library
+from harness.endpoint.http.exchange import (
+    MAX_RESPONSE_BYTES,
+    Exchange,
+    ResponseFault,
+    ResponseHeaders,
+    by_library,
+)
 from harness.endpoint.http.pool import trust_context
-from harness.endpoint.http.exchange import MAX_RESPONSE_BYTES
 from harness.endpoint.protocol.requests import Token
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import Clients, call, read_page

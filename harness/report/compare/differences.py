@@ -12,8 +12,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
-from harness.report.compare.measures import Measure
-from harness.report.compare.measures import student
+from harness.report.compare.measures import Measure, student
 
 SAME_WITHIN = 0.05
 """A difference of single runs below this share of the larger value counts as none."""

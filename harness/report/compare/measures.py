@@ -1,21 +1,26 @@
-"""The quantities that `harness compare` compares."""
+"""The quantities that `harness compare` compares, and how far each of them could be off.
+
+A figure is a ratio of sums over the seconds of the measured window. Seconds in a row are alike, so
+that their scatter alone would promise too much: the ratio is taken of batches of 1, 2, 4 ... of
+them (batch means), and the widest interval counts.
+"""
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import NormalDist
+
+from harness.measure.record.measured import HeatPart, LatencyCoursePart, SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
 from harness.report.limits import account_limit, account_rate, counted_unit, has_enforced, of_limit
 from harness.report.sentences import hottest, hottest_share
-import bisect
-import itertools
-import math
-from collections.abc import Callable, Sequence
-from statistics import NormalDist
-from harness.measure.record.measured import HeatPart, LatencyCoursePart, SeriesPart
 
 CONFIDENCE = 0.998
 """Of one interval. A comparison looks at about ten figures, and few pairs of equal runs may differ

@@ -22,7 +22,7 @@ from harness.endpoint.admin.tables import (
     list_tables,
     require_empty_table,
 )
-from harness.endpoint.http.reader import MAX_RESPONSE_BYTES
+from harness.endpoint.http.exchange import MAX_RESPONSE_BYTES
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Fault, Outcome, Result

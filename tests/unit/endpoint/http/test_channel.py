@@ -11,8 +11,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.endpoint.http.channel import talk
-from harness.endpoint.http.exchange import Exchange, ResponseFault
-from harness.endpoint.http.reader import Reader, is_bare_success, read_at_once
+from harness.endpoint.http.exchange import (
+    Exchange,
+    Reader,
+    ResponseFault,
+    is_bare_success,
+    read_at_once,
+)
 from harness.model.outcome import Fault
 
 BODY = b'{"PartitionKey":"p"}'
