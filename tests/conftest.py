@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from tests.parallel import run_shared
+from tests.support.certificates import CertificateFiles, certificate
 from tests.support.fork_server import ForkServer
 
 if TYPE_CHECKING:
@@ -111,6 +112,12 @@ def azurite() -> Iterator[AzuriteProcess]:
 
     with start_azurite() as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    """A certificate for this machine, of an authority that only tests know."""
+    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="session")

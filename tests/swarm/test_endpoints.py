@@ -39,22 +39,18 @@ wire(events)
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """A certificate for 127.0.0.1 of an authority that only these tests know."""
-    return certificate(tmp_path_factory.mktemp("certificate"))
-
-
-@pytest.fixture(scope="module")
-def bundles(files: CertificateFiles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def bundles(
+    certificates: CertificateFiles, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
     """Its authority, and another."""
     other = certificate(tmp_path_factory.mktemp("other"))
-    return {"right": files.authority, "wrong": other.authority}
+    return {"right": certificates.authority, "wrong": other.authority}
 
 
 @pytest.fixture(scope="module")
-def secure(files: CertificateFiles) -> Iterator[str]:
+def secure(certificates: CertificateFiles) -> Iterator[str]:
     """The address of an Azurite behind TLS."""
-    with start_azurite(cert=files.cert, key=files.key) as process:
+    with start_azurite(cert=certificates.cert, key=certificates.key) as process:
         yield f"https://{process.endpoint.host}"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.endpoint.azurite import start_azurite
-from tests.support.certificates import CertificateFiles, certificate
+from tests.support.certificates import CertificateFiles
 from tests.support.entra import OBJECT_ID, SECRET, TENANT, ManagedIdentity
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
 
@@ -23,15 +23,9 @@ DEBUG = ("-L", "DEBUG")
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """A certificate for this machine."""
-    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
-
-
-@pytest.fixture(scope="module")
-def secure(files: CertificateFiles) -> Iterator[str]:
+def secure(certificates: CertificateFiles) -> Iterator[str]:
     """The address of an Azurite that takes tokens."""
-    with start_azurite(cert=files.cert, key=files.key, oauth=True) as azurite:
+    with start_azurite(cert=certificates.cert, key=certificates.key, oauth=True) as azurite:
         yield f"https://{azurite.endpoint.host}"
 
 
@@ -46,7 +40,10 @@ def identities() -> Iterator[dict[str, ManagedIdentity]]:
 
 @pytest.fixture(scope="module")
 def runs(
-    stress: Stress, secure: str, files: CertificateFiles, identities: dict[str, ManagedIdentity]
+    stress: Stress,
+    secure: str,
+    certificates: CertificateFiles,
+    identities: dict[str, ManagedIdentity],
 ) -> dict[str, LocustProcess]:
     """All of them, ended: 15 s under load, one with two workers, one whose identity fails."""
     options = (*QUICK, "--set", "load.run_time_s=15", "-H", secure, *DEBUG)
@@ -62,7 +59,7 @@ def runs(
             *(*options, *more),
             environ={
                 **identities[name].environ,
-                "SSL_CERT_FILE": str(files.authority),
+                "SSL_CERT_FILE": str(certificates.authority),
                 # The option and the variable choose the same; neither a key nor its absence does.
                 **({} if "--auth-mode" in more else {"AZURE_STORAGE_AUTH_MODE": "login"}),
                 "AZURE_STORAGE_KEY": "aWdub3JlZA==",

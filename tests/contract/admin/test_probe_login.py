@@ -15,7 +15,7 @@ from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.entra.login import Login
 from harness.endpoint.entra.token import Token, identity_of
 from harness.model.errors import SetupError
-from tests.support.certificates import CertificateFiles, certificate
+from tests.support.certificates import CertificateFiles
 from tests.support.entra import MANAGED, OBJECT_ID, TENANT, access_token
 
 OTHER = "99999999-2222-3333-4444-555555555555"
@@ -31,15 +31,9 @@ def login(**claims: Any) -> Login:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """A certificate for this machine."""
-    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
-
-
-@pytest.fixture(scope="module")
-def secure(files: CertificateFiles) -> Iterator[Endpoint]:
+def secure(certificates: CertificateFiles) -> Iterator[Endpoint]:
     """An Azurite that takes tokens."""
-    with start_azurite(cert=files.cert, key=files.key, oauth=True) as azurite:
+    with start_azurite(cert=certificates.cert, key=certificates.key, oauth=True) as azurite:
         yield azurite.endpoint
 
 
@@ -55,11 +49,11 @@ def secure(files: CertificateFiles) -> Iterator[Endpoint]:
     ],
 )
 def test_a_real_service_checks_the_token(
-    secure: Endpoint, files: CertificateFiles, claims: dict[str, Any]
+    secure: Endpoint, certificates: CertificateFiles, claims: dict[str, Any]
 ) -> None:
     """A good token is let in, after it was fetched; else the sentence names the identity."""
     endpoint = dataclasses.replace(secure, credential=login(**claims))
-    environ = {"SSL_CERT_FILE": str(files.authority)}
+    environ = {"SSL_CERT_FILE": str(certificates.authority)}
     if not claims:
         check(endpoint, environ=environ)
         return

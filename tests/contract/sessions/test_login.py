@@ -25,7 +25,7 @@ from harness.model.outcome import Outcome
 from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.workload.budget import Budget
 from tests.contract.conftest import ScriptedService
-from tests.support.certificates import CertificateFiles, certificate
+from tests.support.certificates import CertificateFiles
 from tests.support.entra import TENANT, ManagedIdentity, access_token
 
 INSERT = Operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={"A": 1})
@@ -56,18 +56,14 @@ class Issuer:
         return Token(value=value, fetched_s=now_s, expires_s=now_s + 3600, identity=identity)
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """A certificate for this machine."""
-    return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
-
-
 @pytest.fixture
-def secure(files: CertificateFiles, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedService]:
+def secure(
+    certificates: CertificateFiles, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ScriptedService]:
     """A scripted service behind TLS, whose authority is trusted."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(files.authority))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.cert, files.key)
+    context.load_cert_chain(certificates.cert, certificates.key)
     service = ScriptedService(context)
     yield service
     service.stop()
@@ -253,14 +249,14 @@ def test_requests_around_a_run_go_on_after_a_401(
 
 @pytest.mark.azurite
 def test_a_real_service_takes_the_token(
-    files: CertificateFiles,
+    certificates: CertificateFiles,
     monkeypatch: pytest.MonkeyPatch,
     login: Login,
     open_to: Callable[..., Any],
 ) -> None:
     """Azurite with OAuth serves all sessions."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(files.authority))
-    with start_azurite(cert=files.cert, key=files.key, oauth=True) as azurite:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    with start_azurite(cert=certificates.cert, key=certificates.key, oauth=True) as azurite:
         endpoint: Endpoint = dataclasses.replace(azurite.endpoint, credential=login)
         for kind in ("sdk", "wire", "sdk-default"):
             session = open_to(kind, endpoint, "nosuchtable")
