@@ -31,7 +31,7 @@ from harness.endpoint.http.pool import LimitedPool
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions.sdk import GeventTransport, SdkSession
 from harness.model.operation import Kind, Operation
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.retry import ScheduledBackoff
@@ -59,7 +59,7 @@ def main() -> int:
 
 def compare(url: str) -> int:
     """Measure both at the server."""
-    endpoint, clock = emulator_endpoint(url), SteadyClock()
+    endpoint, clock = emulator_endpoint(url), steady_clock()
     session = SdkSession(
         SessionOptions(
             endpoint=endpoint,

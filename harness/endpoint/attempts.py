@@ -11,7 +11,6 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableTransactionError
 
 from harness.endpoint.http.exchange import (
-    Clock,
     Exchange,
     PartRefused,
     RequestFault,
@@ -30,6 +29,7 @@ from harness.model.outcome import (
     new_result,
     throttling_scope,
 )
+from harness.model.process import Clock
 from harness.model.target import entities_scanned, entity_count
 from harness.workload.budget import BudgetSpent
 

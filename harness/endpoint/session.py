@@ -11,9 +11,9 @@ import gevent
 
 from harness.endpoint.attempts import UNPACED, Pace
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.http.exchange import Clock
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, Result
+from harness.model.process import Clock
 from harness.workload.budget import Budget
 from harness.workload.retry import RetryPolicy
 

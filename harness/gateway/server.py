@@ -25,7 +25,7 @@ from harness.gateway.proxy import Meter, Proxy
 from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError
 from harness.model.hosts import readers_of
-from harness.model.process import SteadyClock, search_rarely
+from harness.model.process import search_rarely, steady_clock
 
 try:
     import uvloop
@@ -102,7 +102,7 @@ async def serve(
     bound = _bound(host, port, shared=shared)
     port = bound.getsockname()[1]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    clock = clock or SteadyClock()
+    clock = clock or steady_clock()
     async with contextlib.AsyncExitStack() as stack:
         behind = None
         if upstream != NO_UPSTREAM:

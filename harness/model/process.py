@@ -100,23 +100,23 @@ def child_environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
     }
 
 
-class SteadyClock:
-    """UTC seconds by ``time.perf_counter``, so that a step of the machine's time moves nothing.
+Clock = Callable[[], float]
+"""Returns UTC seconds."""
 
-    Processes of one machine with the same ``epoch_s`` read the same time.
 
-    Args:
-        epoch_s: UTC seconds at zero of the counter; None takes the machine's time of now.
+def epoch_now_s() -> float:
+    """UTC seconds at zero of ``time.perf_counter``, by the machine's time of now."""
+    return time.time() - time.perf_counter()
+
+
+def steady_clock(epoch_s: float | None = None) -> Clock:
+    """A clock of UTC seconds by ``time.perf_counter``: no step of the machine's time moves it.
+
+    Processes of one machine with the same ``epoch_s`` read the same time; None is `epoch_now_s`.
     """
-
-    __slots__ = ("_counter", "epoch_s")
-
-    def __init__(self, epoch_s: float | None = None) -> None:
-        self._counter = time.perf_counter
-        self.epoch_s = time.time() - time.perf_counter() if epoch_s is None else epoch_s
-
-    def __call__(self) -> float:
-        return self.epoch_s + self._counter()
+    counter = time.perf_counter
+    epoch_s = epoch_now_s() if epoch_s is None else epoch_s
+    return lambda: epoch_s + counter()
 
 
 class ChildProcess:

@@ -18,7 +18,7 @@ from locust.env import Environment
 
 from harness.endpoint.accounts import Credentials, accounts_from
 from harness.measure.counts.ledger import Ledger
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.model.services import EMBEDDED
 from harness.profile.profile_loader import parse
 from harness.swarm.messages import Share, WorkerReport, on
@@ -84,7 +84,7 @@ def measure(
         embedded=True,
         kind=EMBEDDED,
     )
-    worker.start(plan, SteadyClock())
+    worker.start(plan, steady_clock())
     assert worker.run is not None
     now_s = worker.run.clock()
     share = Share(

@@ -15,11 +15,11 @@ from typing import Any, Self
 from harness.endpoint.accounts import Accounts, Credentials, accounts_from
 from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import as_kind
-from harness.endpoint.http.exchange import Clock
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import operation_problem
 from harness.model.errors import SetupError
 from harness.model.partition import spread_problem
+from harness.model.process import Clock
 from harness.model.services import service_named, service_of_session
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import fingerprint

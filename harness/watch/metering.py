@@ -35,7 +35,7 @@ from harness.gateway.server import run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
-from harness.model.process import ChildProcess, SteadyClock
+from harness.model.process import ChildProcess, steady_clock
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, WatchTally
@@ -68,7 +68,7 @@ class MeteringSettings:
         window_s: When the measured window begins, UTC seconds.
         looks: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
-        epoch_s: Of the `SteadyClock` of all processes; None for an own one.
+        epoch_s: Of the clock of all processes; None for an own one.
         traces: Whether the operations are recorded for a trace.
     """
 
@@ -143,7 +143,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     recorder = Recorder() if settings.traces else None
     observer = Observer(settings.name, settings.budget, marks, recorder)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
-    clock = SteadyClock(settings.epoch_s)
+    clock = steady_clock(settings.epoch_s)
     stop = stopped_by_parent()
     listening: list[str] = []
 

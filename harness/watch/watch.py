@@ -30,7 +30,7 @@ from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
-from harness.model.process import SteadyClock, child_environment
+from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
 from harness.report.export.run_folder import write_run
 from harness.trace.members import BODIES, TraceHead
 from harness.trace.recorder import TraceWriter
@@ -169,7 +169,8 @@ class Watch:
             _, self._authority = made_certificate(folder, host_elsewhere(host), more)
             certificate = str(self._authority.with_name("server.pem"))
         proxies = child_environment(self._environ, "*_PROXY") if options.proxy else {}
-        clock = SteadyClock()
+        epoch_s = epoch_now_s()
+        clock = steady_clock(epoch_s)
         self._run = WatchedRun(plan, clock, options.aliases, self._trace(stack, clock))
         marks = ""
         if plan.processes > 1:
@@ -189,7 +190,7 @@ class Watch:
                 # Requests of the gateway itself are billed too, and not of the budget.
                 looks=not options.remote and plan.budget is None,
                 marks=marks,
-                epoch_s=clock.epoch_s,
+                epoch_s=epoch_s,
                 traces=options.trace is not None,
             )
             log = folder / f"{settings.name}.log"
@@ -209,7 +210,7 @@ class Watch:
             process.settings.name: psutil.Process(process.pid) for process in self._processes
         }
 
-    def _trace(self, stack: contextlib.ExitStack, clock: SteadyClock) -> TraceWriter | None:
+    def _trace(self, stack: contextlib.ExitStack, clock: Clock) -> TraceWriter | None:
         options, plan, aliases = self._options, self._options.plan, self._options.aliases
         if options.trace is None:
             return None

@@ -34,7 +34,7 @@ from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.figures import counted
-from harness.model.process import SteadyClock
+from harness.model.process import Clock
 from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.profile.practices.checklist import with_advice
@@ -182,7 +182,7 @@ class WatchedRun:
     def __init__(
         self,
         plan: WatchPlan,
-        clock: SteadyClock,
+        clock: Clock,
         aliases: Aliases | None,
         trace: TraceWriter | None = None,
     ) -> None:

@@ -19,7 +19,7 @@ from azure.data.tables import TableServiceClient
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.model.sessions import TABLE_SESSIONS
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
@@ -198,7 +198,7 @@ def open_to() -> Iterator[Callable[..., Any]]:
                     "run_id": "run-1",
                     "retry": ScheduledBackoff(),
                     "budget": Budget(),
-                    "clock": SteadyClock(),
+                    "clock": steady_clock(),
                     "rng": random.Random(1),
                     "connections": 2,
                     "connect_timeout_s": 2.0,

@@ -17,7 +17,7 @@ from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Fault
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.workload.budget import Budget
 from harness.workload.retry import ScheduledBackoff
 
@@ -62,7 +62,7 @@ def test_a_response_that_drips_is_a_time_out(kind: str, first: bytes) -> None:
                 retry=ScheduledBackoff(),
                 # The SDK would go on for minutes by itself.
                 budget=Budget(1),
-                clock=SteadyClock(),
+                clock=steady_clock(),
                 rng=random.Random(1),
                 connections=1,
                 connect_timeout_s=0.5,

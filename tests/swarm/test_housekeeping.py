@@ -23,7 +23,7 @@ from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.endpoint.sessions import open_sessions
 from harness.model.operation import Kind, Operation
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.run_tables import LoadingFailed, load_table
@@ -323,7 +323,7 @@ def test_loading_that_is_not_answered_fails() -> None:
         accounts=accounts,
         embedded=False,
     )
-    run = MasterRun(plan, accounts, SteadyClock())
+    run = MasterRun(plan, accounts, steady_clock())
     options = plan.session_options(0, accounts, run.budgets, run.clock)
     question = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")
     silences: list[float] = []

@@ -16,7 +16,7 @@ from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.errors import SetupError
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome, Result
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.workload.budget import Budget, BudgetSpent
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.retry import ExponentialBackoff
@@ -101,7 +101,7 @@ def _try(
         run_id=table,
         retry=_RETRIES,
         budget=budget,
-        clock=SteadyClock(),
+        clock=steady_clock(),
         rng=random.Random(),
         connections=1,
         connect_timeout_s=5.0,

@@ -48,7 +48,7 @@ from harness.measure.record.findings import PointersPart
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.model.outcome import Fault
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.workload.budget import Budget, Budgets
 from harness.workload.entity_factory import RUN_PROPERTY
 from harness.workload.scenarios.scenario import Pointers
@@ -82,7 +82,7 @@ class AdminTransport(GeventTransport):
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             read_timeout_s=_READ_TIMEOUT_S,
         )
-        super().__init__(Channel(pool, clock=SteadyClock(), budget=budget))
+        super().__init__(Channel(pool, clock=steady_clock(), budget=budget))
         self._login = endpoint.login
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:

@@ -16,7 +16,6 @@ from harness.endpoint.http.exchange import (
     CHARGE_HEADER,
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
-    Clock,
     Exchange,
     Reader,
     RequestFault,
@@ -26,6 +25,7 @@ from harness.endpoint.http.exchange import (
 )
 from harness.endpoint.http.pool import Connection, LimitedPool
 from harness.model.outcome import Fault
+from harness.model.process import Clock
 from harness.workload.budget import Budget, BudgetSpent
 
 USER_AGENT = "azure-table-stress-harness"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import email.errors
 import re
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import httptools
@@ -159,10 +158,6 @@ class Exchange:
             return ""
         line = self.head[at + 2 :].partition(b"\r\n")[0]
         return line.partition(b":")[2].strip().decode("latin-1")
-
-
-Clock = Callable[[], float]
-"""Returns UTC seconds; see `harness.model.process.SteadyClock`."""
 
 
 _PLAIN_HEAD = re.compile(

@@ -30,7 +30,7 @@ from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
-from harness.model.process import SteadyClock
+from harness.model.process import steady_clock
 from harness.options import aliases_from
 from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
@@ -169,7 +169,7 @@ class Conductor:
         require_possible(plan, observed)
         aliases = aliases_from(os.environ, options)
         # A new clock for each run: the clock of the machine may have been set since the last one.
-        run = MasterRun(plan, self.accounts, SteadyClock(), aliases)
+        run = MasterRun(plan, self.accounts, steady_clock(), aliases)
         run.refused_messages = refusals_of(self.environment.runner).since()
         run.preparation = preparation
         rehearsal = None

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
@@ -21,6 +20,7 @@ from harness.measure.verdict.conditions import Condition
 from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, AttemptKey, Outcome, Result, Scope
+from harness.model.process import Clock
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.load.search import Step

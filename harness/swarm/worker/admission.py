@@ -11,9 +11,9 @@ import gevent.lock
 from gevent import GreenletExit
 from locust.exception import StopUser
 
-from harness.endpoint.http.exchange import Clock
 from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Operation
+from harness.model.process import Clock
 from harness.profile.settings.schema import Profile
 from harness.swarm.messages import Share
 from harness.trace.replay.source import DueOperation, ReplaySource

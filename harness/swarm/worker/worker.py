@@ -15,9 +15,8 @@ from locust.runners import Runner
 
 from harness import startup
 from harness.endpoint.accounts import Accounts, Credentials
-from harness.endpoint.http.exchange import Clock
 from harness.model.errors import SetupError
-from harness.model.process import SteadyClock
+from harness.model.process import Clock, steady_clock
 from harness.swarm.messages import (
     AuditRequest,
     AuditStop,
@@ -89,7 +88,7 @@ class MasterClock:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._own = SteadyClock()
+        self._own = steady_clock()
         self._answers: gevent.queue.Queue[Difference] = gevent.queue.Queue()
         on(runner, ClockAnswer, self._on_answer)
 
@@ -101,7 +100,7 @@ class MasterClock:
         Raises:
             SetupError: the clocks are too far apart.
         """
-        self._own = own = SteadyClock()
+        self._own = own = steady_clock()
         self._answers = gevent.queue.Queue()
         found: list[Difference] = []
         while len(found) < _QUESTIONS:

@@ -19,7 +19,6 @@ from locust.env import Environment
 from locust.exception import StopUser
 
 from harness.endpoint.accounts import Accounts
-from harness.endpoint.http.exchange import Clock
 from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
@@ -27,7 +26,7 @@ from harness.model.errors import SetupError
 from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
 from harness.model.partition import account_of, spread_problem
-from harness.model.process import this_process_runs_on
+from harness.model.process import Clock, this_process_runs_on
 from harness.profile.build.scenarios import fingerprint, mistake_of
 from harness.profile.build.workload import require_same_trace, source_of
 from harness.swarm.audit import Auditor
