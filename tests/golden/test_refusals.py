@@ -7,11 +7,14 @@ it the sentences that refuse it. One mistake hides no other, and leads to no oth
 from __future__ import annotations
 
 import base64
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from harness.cli import main
 from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.errors import SetupError
@@ -19,6 +22,7 @@ from harness.profile.profile_loader import parse
 from harness.report.compare.regressions import parse_regression
 from harness.trace.whatif.scheme import parse_scheme
 from tests.support.golden import check
+from tests.support.records import KEPT
 
 PROFILES = """\
 transaction.operations = 101
@@ -181,6 +185,43 @@ p99(service) > first + 20
 entities_per_s < first - 5%
 """
 
+COMMANDS = """\
+compare --trend RUN
+compare --trend RUN --fail-if 'entities_per_s < 95%'
+compare RUN RUN --html no/page.html
+compare RUN RUN --name before
+compare RUN
+compare ALL
+compare RUN missing
+compare RUN broken
+compare RUN empty
+compare nowhere nothing --fail-if 'speed < 5%' --fail-if 'p99 > 1'
+report missing
+report broken
+report empty
+report .
+report . --out x.html
+report RUN --out no/x.html
+init --profile imaginary new
+init --account https://mytables.table.core.windows.net new
+init --account 'a: {b}' new
+plan nothing
+plan key-spread -t 90 --set 'stage=[{for_s = 5, to_users = 3}]'
+schemes rainbow
+profiles single-partition --schema
+whatif missing.trace --provisioned-ru-per-s 1800
+whatif missing.trace --physical-partitions 3
+run
+run -u 5 upsert
+gateway --upstream 127.0.0.1:10002
+gateway --upstream http://127.0.0.1:10002/account
+gateway --upstream http://acme.example:80
+gateway --listen 10102
+gateway --limits imaginary
+gateway --upstream https://acme.table.core.windows.net
+gateway --upstream https://acme.table.core.windows.net --remote-ok other
+"""
+
 KEY = base64.b64encode(b"a key that nobody has").decode()
 SAS = "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00:00:00Z&sig=c2VjcmV0"
 ENDPOINTS = """\
@@ -273,3 +314,24 @@ def test_what_is_refused(name: str, read: Callable[[str], object], cases: Sequen
     assert KEY not in text
     assert "c2VjcmV0" not in text
     check(f"refused-{name}.txt", text)
+
+
+def test_what_commands_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, standard error says why in a sentence, and nothing is written."""
+    for name, text in (("broken", "{}"), ("kept", KEPT.read_text(encoding="utf-8"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(text, encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    there = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    lines = []
+    for written in COMMANDS.splitlines():
+        assert (
+            main(shlex.split(written.replace("RUN", "kept").replace("ALL", "kept " * 27))) == 2
+        ), written
+        said = capsys.readouterr()
+        assert (said.out, sorted(tmp_path.rglob("*"))) == ("", there), written
+        lines += [f"# {written}", said.err.replace(str(tmp_path), "FOLDER")]
+    check("refused-commands.txt", "\n".join(lines))

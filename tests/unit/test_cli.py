@@ -121,39 +121,6 @@ def test_a_regression_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "REGRESSION" in capsys.readouterr().out
 
 
-def test_bounds_are_parsed_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every mistake in the bounds is told at once, although the runs do not exist."""
-    code = compare("nowhere", "nothing", "--fail-if", "speed < 5%", "--fail-if", "p99 > 1")
-    error = capsys.readouterr().err
-    assert code == 2
-    assert "'speed < 5%' names an unknown metric. Known metrics: entities_per_s" in error
-    assert "'p99 > 1' cannot be read as a regression" in error
-    assert "nowhere" not in error
-
-
-def test_runs_that_cannot_be_read_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No file, no record and no run in a folder are sentences that name the path."""
-    broken = tmp_path / "broken.json"
-    broken.write_text("{}", encoding="utf-8")
-    (tmp_path / "empty").mkdir()
-    for path, sentence in (
-        (tmp_path / "missing", "missing cannot be read (No such file or directory)"),
-        (broken, "broken.json: not a run record: "),
-        (tmp_path / "empty", f"there is no run.json in {tmp_path / 'empty'} or in a folder in it"),
-    ):
-        assert compare(KEPT, path) == 2
-        assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("count", [1, 27])
-def test_two_runs_are_the_least(count: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """One run has nothing beside it, and letters end at 26."""
-    assert compare(*[KEPT] * count) == 2
-    assert f"2 to 26 runs can be compared, not {count}" in capsys.readouterr().err
-
-
 def test_a_folder_of_repeats_alone_shows_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

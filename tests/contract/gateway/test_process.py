@@ -77,45 +77,6 @@ def test_a_port_in_use_is_named() -> None:
             start_gateway(upstream="none", limits=PUBLISHED, listen=f"127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--upstream", "127.0.0.1:10002"], "--upstream is a scheme, a host and a port"),
-        (
-            ["--upstream", "http://127.0.0.1:10002/account"],
-            "the account is in the path of the client's",
-        ),
-        (["--upstream", "http://acme.example:80"], "--upstream names acme.example with plain http"),
-        (["--listen", "10102"], "is not of the form 127.0.0.1:10102"),
-        (
-            ["--limits", "imaginary"],
-            "the shipped limits are: cosmos, cosmos-demo, demo, none, published",
-        ),
-        (
-            ["--upstream", "https://acme.table.core.windows.net"],
-            "add --remote-ok acme",
-        ),
-        (
-            ["--upstream", "https://acme.table.core.windows.net", "--remote-ok", "other"],
-            "add --remote-ok acme",
-        ),
-    ],
-)
-def test_bad_input_is_a_sentence(arguments: list[str], sentence: str) -> None:
-    """What is wrong on the command line is said, with exit code 2 and no trace."""
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "gateway", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=30.0,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_mistakes_of_the_limits_reach_who_started_it(tmp_path: Path) -> None:
     """A child that cannot read its limits ends, and its sentence is the starter's."""
     file = tmp_path / "mine.toml"

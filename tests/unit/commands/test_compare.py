@@ -105,28 +105,6 @@ def test_a_trend_says_where_settings_changed(
     assert re.search(r"run-2 differs from the run before it in hosts: .+; session: .+ wire", said)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ["--trend", "RUN"],
-            "a trend needs two runs of one profile; 1 run found: single-partition",
-        ),
-        (["--trend", "RUN", "--fail-if", "entities_per_s < 95%"], "--trend takes neither"),
-        (["RUN", "RUN", "--html", "no/page.html"], "cannot be written"),
-        (["RUN", "RUN", "--name", "before"], "2 runs, but 1 name"),
-    ],
-)
-def test_what_cannot_be_shown_is_said(
-    tmp_path: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Bad input is exit code 2 and a sentence."""
-    one = str(run(tmp_path, 1, 900.0))
-    found = [one if argument == "RUN" else argument for argument in arguments]
-    assert main(["compare", *found]) == 2
-    assert sentence in " ".join(capsys.readouterr().err.split())
-
-
 def replayed(trace: Path, folder: Path, **found: Any) -> Path:
     """The folder of a replay that counted what is in a trace."""
     record, recording = recorded_traffic(trace)

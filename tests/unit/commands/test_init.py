@@ -96,23 +96,6 @@ def test_files_of_the_same_name_are_kept(
     assert (theirs.read_text(), (folder / "notes.txt").read_text()) == ("theirs", "mine")
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--profile", "imaginary"], "there is no profile 'imaginary'"),
-        (["--account", "https://mytables.table.core.windows.net"], "not the name of a storage"),
-        (["--account", "a: {b}"], "not the name of a storage"),
-    ],
-)
-def test_bad_input_is_said(
-    given: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The exit code is 2, and nothing is written."""
-    assert main(["init", *given, str(tmp_path / "new")]) == 2
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_folder_that_cannot_be_made_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,20 +45,3 @@ def test_a_report_goes_where_it_is_told(runs: Path) -> None:
     assert main(["report", str(runs / "one"), "--out", str(path)]) == 0
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert not (runs / "one" / "report.html").exists()
-
-
-def test_bad_input_is_said_in_a_sentence(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written, the exit code is 2, and the sentence names what is wrong."""
-    (runs / "two" / "run.json").write_text("{}", encoding="utf-8")
-    (runs / "empty").mkdir()
-    for arguments, sentence in (
-        ([str(runs)], "not a run record"),
-        ([str(runs / "two")], "not a run record"),
-        ([str(runs / "none")], "cannot be read"),
-        ([str(runs / "empty")], "there is no run.json in"),
-        ([str(runs), "--out", "x.html"], "holds 2 runs, and --out names one file"),
-        ([str(runs / "one"), "--out", str(runs / "no" / "x.html")], "cannot be written"),
-    ):
-        assert main(["report", *arguments]) == 2, arguments
-        assert sentence in capsys.readouterr().err
-    assert not list(runs.rglob("*.html"))

@@ -32,13 +32,6 @@ def test_locust_gets_the_profile_and_every_other_option(
     assert locust_arguments(given) == expected
 
 
-@pytest.mark.parametrize("given", [[], ["-u", "5", "upsert"]])
-def test_a_profile_comes_first(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without one the message shows how to name it, and the exit code is 2."""
-    assert main(["run", *given]) == 2
-    assert "harness run single-partition" in capsys.readouterr().err
-
-
 def test_the_help_shows_every_option_of_the_harness(capsys: pytest.CaptureFixture[str]) -> None:
     """In groups, wherever -h stands."""
     with pytest.raises(SystemExit) as ended:

@@ -56,12 +56,6 @@ def test_loaded_examples_are_in_key_order(name: str, capsys: pytest.CaptureFixtu
     assert keys == sorted(keys)
 
 
-def test_what_is_not_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown name is exit code 2, and those there are."""
-    assert main(["schemes", "rainbow"]) == 2
-    assert "append-only" in capsys.readouterr().err
-
-
 @pytest.fixture
 def schema(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """The schema of profiles."""
@@ -103,9 +97,3 @@ def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:
     assert keys["scheme"]["enum"] == list(SCHEMES)
     assert keys["distribution"]["enum"] == list(PICKERS)
     assert strangers({"load": {"user": 1}, "keyz": {}}, schema, schema) == ["keyz", "load.user"]
-
-
-def test_the_schema_is_of_all_profiles(capsys: pytest.CaptureFixture[str]) -> None:
-    """With a name it makes no sense."""
-    assert main(["profiles", "single-partition", "--schema"]) == 2
-    assert "--schema" in capsys.readouterr().err

@@ -28,19 +28,14 @@ def test_a_page_does_not_replace_the_trace_or_a_scheme(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (
-            ("--provisioned-ru-per-s", "1800"),
-            "--provisioned-ru-per-s needs limits in request units",
-        ),
-        (("--physical-partitions", "3"), "--physical-partitions needs limits in request units"),
         (("--provisioned-ru-per-s", "0"), "must be a whole number from 1 to 10000000, not '0'"),
         (("--physical-partitions", "many"), "must be a whole number from 1 to 1000, not 'many'"),
     ],
 )
-def test_what_is_provisioned_belongs_to_request_units(
+def test_what_is_provisioned_is_a_whole_number(
     options: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Limits of Storage have no such thing."""
+    """Both are whole numbers within bounds."""
     try:
         code: object = main(["whatif", "missing.trace", *options])
     except SystemExit as ended:

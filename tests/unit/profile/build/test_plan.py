@@ -211,23 +211,6 @@ def test_a_search_says_what_ends_it(
     assert ("limits.stop_on_account_throttling = false" in " ".join(out.split())) is said
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plan", "key-spread", "-t", "90", "--set", "stage=[{for_s = 5, to_users = 3}]"],
-        ["plan", "nothing"],
-        ["plan", "key-spread", "-t", "soon"],
-        ["plan", "key-spread", "-t", ""],
-        ["plan", "key-spread", "-t", "0"],
-        ["plan", "key-spread", "-u", "0"],
-    ],
-)
-def test_bad_input_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be planned is exit code 2 and says why."""
-    assert main(arguments) == 2
-    assert capsys.readouterr().err.startswith("harness: ")
-
-
 @pytest.mark.parametrize("kind", ["storage", "azurite"])
 def test_a_plan_without_a_rate_is_shown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Where no rate is wanted the text says so in place of figures."""
