@@ -90,6 +90,12 @@ keys.scheme = 'device-date'; keys.periods = 2; load.operations_per_s = 10; mix.i
 keys.scheme = 'date'; load.operations_per_s = 10; mix.insert = 1
 keys.scheme = 'unique'; load.operations_per_s = 10; mix.insert = 1
 load.max_entities_per_s = inf; load.emulator_max_entities_per_s = inf; mix.insert = 1
+[key-properties]
+keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 1
+keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 9; mix.partition_scan = 1
+keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 1; mix.transaction = 1
+keys.scheme = 'natural-key'; mix.point_query = 1
+keys.scheme = 'device'; mix.point_query = 1
 [key-length]
 keys.prefix = 'BIB:12345678123456781234567812345678123456781234567812345678\
 12345678123456781234567812345678123456781234567812345678'
@@ -116,6 +122,16 @@ mix.row_range_scan = 1; mix.point_query = 9
 mix.row_range_scan = 55; mix.point_query = 45
 mix.row_range_scan = 45; mix.point_query = 55
 mix.insert = 1
+[query-priority]
+mix.partition_range_scan = 6; mix.point_query = 4
+mix.partition_range_scan = 4; mix.point_query = 6
+mix.partition_range_scan = 1
+mix.partition_scan = 6; mix.point_query = 4
+mix.partition_scan = 1; mix.point_query = 9; \
+conditions = ['p99(service, op="partition_scan") < 50ms']
+mix.partition_scan = 1; mix.point_query = 9; \
+conditions = ['p99(service, op="point_query") < 50ms']
+mix.point_query = 1
 [query-density]
 query.returned_share = 0.01; mix.partition_scan = 1
 query.returned_share = 1; mix.partition_scan = 1

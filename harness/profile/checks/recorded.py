@@ -302,7 +302,7 @@ def _growth_of_most(record: RunRecord, tables: tuple[TableSeen, ...] | None) -> 
     return GrowthSeen(
         partition=most.key,
         per_s=new_rows(most) / seconds,
-        period_s=period_s(tokens_of(table.keys[: table.partitions])),
+        period_s=period_s(tokens_of(table.partition_keys)),
     )
 
 

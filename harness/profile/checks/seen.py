@@ -100,6 +100,11 @@ class QuerySeen(QueriesPart):
         return max(0, self.count - self.single)
 
     @property
+    def of_row_range(self) -> bool:
+        """Whether a range of RowKeys in one partition is asked for."""
+        return not self.over_partitions and self.many > self.unbounded
+
+    @property
     def density(self) -> float | None:
         """Share of the scanned entities that is returned; None if unknown."""
         known = self.exact >= _HALF * self.count and self.exact_entities > 0

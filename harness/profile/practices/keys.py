@@ -33,6 +33,7 @@ from harness.profile.practices.practice import (
 
 _OFTEN = 0.1
 """Share of the operations from which on inserts are frequent. No document has a figure."""
+_MISSES = "A range of numbers is not a range of {}: a query misses some of the numbers."
 _LONG_KEY = 100
 """Characters; the longest key in the documents' examples has 33."""
 _APPEND_ONLY = "Append Only and Prepend Only patterns"
@@ -152,15 +153,18 @@ def zero_padding(seen: Seen) -> Assessment | None:
     table = next((table for table in seen.tables if table.unpadded), None)
     if table is None:
         rows = next((table for table in seen.tables if table.row_unpadded), None)
-        return None if rows is None else consider(_widths("RowKeys", rows.row_keys))
+        if rows is None:
+            return None
+        why = _widths("RowKeys", rows.row_keys)
+        if any(query.of_row_range and query.of_table(rows.table) for query in seen.queries):
+            return offends(f"{why} {_MISSES.format('RowKeys')}")
+        return consider(why)
     why = _widths("PartitionKeys", table.partition_keys)
     over = [query for query in seen.queries if query.over_partitions]
     if seen.recorded:
         over = [query for query in over if not query.unbounded and query.of_table(table.table)]
     if over:
-        return offends(
-            f"{why} A range of numbers is not a range of keys: a query misses some of the numbers."
-        )
+        return offends(f"{why} {_MISSES.format('keys')}")
     return consider(why)
 
 
@@ -239,6 +243,31 @@ def valid_keys(seen: Seen) -> Assessment | None:
         return fine("No key has forbidden characters or is too long.")
     refusal = next(table.refusal for table in seen.tables or () if table.refusal)
     return offends(f"The service refuses {counted(refused, 'key')}: {refusal}.")
+
+
+@practice("key-properties", "a single key property is the PartitionKey", "keys.scheme")
+@says(PARTITIONING, "Choose the PartitionKey value", "of two properties each is one of the keys")
+@says(CHECKLIST, "Tables and partitions", "such as the ID of the user, however many there are")
+@disagrees(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
+@remedy("Use the property of the RowKey as PartitionKey, with the same text in every RowKey.")
+def key_properties(seen: Seen) -> Assessment | None:
+    if seen.tables is None or seen.writes is None:
+        return untold(REDACTED if seen.tables is None else f"What is written together {MISSING}")
+    scanned = [query for query in seen.queries if query.many]
+    for table in seen.tables if seen.reads and not seen.writes.transactions else ():
+        rows = len(table.row_keys) > 1 or 0 < table.hottest_row < table.operations
+        if (
+            table.partitions == 1
+            and rows
+            and not any(query.of_table(table.table) for query in scanned)
+        ):
+            return consider(
+                f"Only the RowKey tells entities of {table.named} apart, and nothing reads or "
+                "writes several of them together: it is the one key property."
+            )
+    if 1 < (seen.loaded_partitions or 0) == seen.loaded_entities:
+        return fine("Each entity has a PartitionKey of its own.")
+    return None
 
 
 @practice("key-length", "keys are short", "keys.prefix")

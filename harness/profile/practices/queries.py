@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
+
+from harness.measure.verdict.conditions import parse_condition
+from harness.measure.verdict.quantities import Unit
 from harness.model.entity import MAX_PROPERTIES
 from harness.model.figures import counted, data_size, percent
 from harness.profile.checks.seen import MISSING, QuerySeen, Seen
@@ -83,6 +88,51 @@ def partition_queries(seen: Seen) -> Assessment | None:
         mean = sum(query.entities for query in seen.queries if query.many) / (scans or 1)
         why += f": {mean:,.1f} a query, on average"
     return (offends if costly else consider)(f"{why}.")
+
+
+@practice("query-priority", "the keys serve the most frequent and the most urgent queries", "mix")
+@says(PARTITIONING, "Determine queries", "rank queries by how often and how fast they are needed")
+@says(PARTITIONING, "Choose the PartitionKey value", "properties that are queried become keys")
+@remedy("Choose keys that these queries name, and serve the others by index rows.")
+def query_priority(seen: Seen) -> Assessment | None:
+    scans = sorted((query for query in seen.queries if query.many), key=lambda query: -query.count)
+    if not seen.reads or not scans:
+        return None
+    others = seen.reads - sum(query.count for query in seen.queries)
+    for query in scans:
+        if query.name in _urgent(seen):
+            scope = "several partitions" if query.over_partitions else "a partition"
+            share = percent(query.count / seen.reads)
+            return consider(
+                f"A condition limits the latency of {query.name}, {share} of the reads. It scans "
+                f"{scope}: a point query by both keys would be faster."
+            )
+    most = scans[0]
+    better = sum(query.count for query in scans if not query.over_partitions) + max(0, others)
+    share = percent(most.count / seen.reads)
+    if most.count <= others:
+        return fine("The most frequent reads are point queries.")
+    if most.over_partitions:
+        # Without better served reads, `table_queries` says it all.
+        rarer = f"the keys serve rarer ones ({percent(better / seen.reads)})"
+        why = f"The most frequent read, {most.name} ({share}), goes over several partitions"
+        return consider(f"{why}, and {rarer}.") if better else None
+    return fine(f"The most frequent read, {most.name} ({share}), stays in one partition.")
+
+
+def _urgent(seen: Seen) -> set[str]:
+    """The operations whose latency a pass condition limits."""
+    texts: Iterable[str] = () if seen.profile is None else seen.profile.conditions
+    if seen.profile is None and seen.record is not None:
+        texts = (condition.text for condition in seen.record.conditions)
+    names = set()
+    for text in texts:
+        # A record of another version may have conditions that this one does not know.
+        with contextlib.suppress(ValueError):
+            condition = parse_condition(text)
+            if condition.form.by == "op" and condition.form.unit is Unit.LATENCY:
+                names.add(condition.name)
+    return names
 
 
 @practice("query-density", "queries scan little more than they return", relieves=("scans",))

@@ -63,6 +63,7 @@ def retries(*waits_s: float) -> list[Result]:
 LATER = [f"t{n:04d}" for n in range(100)]
 SPREAD = [f"t{n * 7919 % 101:04d}" for n in range(100)]
 RANGE = KeyRange(row_from="a")
+RACES = [result(insert("p", f"race{n}__Full"), at_s=2 * n) for n in range(8, 12)]
 BATCH = transaction(tuple(insert("p", f"r{n}") for n in range(20)))
 FULL = {"entities": 1000, "entities_returned": 1000, "bytes_received": 2_048_000}
 
@@ -86,6 +87,13 @@ CASES: list[tuple[str, Severity, list[Result], str]] = [
             *scans(query(WHOLE_TABLE, key_range=KeyRange(partition_from="n2"))),
         ],
         "misses some of the numbers",
+    ),
+    ("zero-padding", CONSIDER, RACES, "RowKeys have different widths"),
+    (
+        "zero-padding",
+        OFFENDS,
+        [*RACES, *scans(query("p", key_range=RANGE), entities=5, entities_returned=5)],
+        "not a range of RowKeys",
     ),
     ("constant-partition-key", CONSIDER, inserts(["p"] * 9, "Logs"), "All 9 operations on table L"),
     ("constant-partition-key", OFFENDS, inserts(["p"] * 1200), "All 1,200 operations"),
