@@ -8,7 +8,7 @@ import pytest
 from harness.cli import main
 from harness.measure.record.measured import OperationPart
 from harness.measure.record.record import RunRecord
-from harness.workload.scenarios.log import READ_SHARE
+from harness.workload.scenarios.time_series import READ_SHARE
 from tests.support.locust_process import LocustProcess, Stress
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst
-from harness.workload.scenarios.log import Log, LogHashPrefix
 from harness.workload.scenarios.row_pairs import BankTransfers, FootRace
 from harness.workload.scenarios.scenario import Scenario
 from harness.workload.scenarios.shops import CustomersProductsOrders, Orders, VerticalSplit
@@ -16,6 +15,8 @@ from harness.workload.scenarios.time_series import (
     EventLog,
     IotTelemetry,
     IotTelemetryByDate,
+    Log,
+    LogHashPrefix,
 )
 
 SCENARIOS: Mapping[str, type[Scenario]] = MappingProxyType(

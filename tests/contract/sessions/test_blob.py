@@ -22,8 +22,8 @@ from harness.workload.budget import Budget
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Uniform
 from harness.workload.retry import ScheduledBackoff
-from harness.workload.scenarios.log import READ_SHARE, Log, LogHashPrefix
 from harness.workload.scenarios.scenario import Setting
+from harness.workload.scenarios.time_series import READ_SHARE, Log, LogHashPrefix
 from tests.contract.conftest import ScriptedService
 from tests.support.sdk import named_key
 
