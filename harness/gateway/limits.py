@@ -15,6 +15,7 @@ import pydantic
 
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.model.errors import SetupError, echoed
+from harness.model.figures import listed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.model.physical_partitions import (
@@ -40,7 +41,7 @@ def _throttling(*, late: bool) -> pydantic.AfterValidator:
 
     def check(status: int) -> int:
         if status not in statuses:
-            raise ValueError(f"must be {' or '.join(map(str, statuses))}")
+            raise ValueError(f"must be {listed(list(map(str, statuses)), 'or')}")
         return status
 
     return pydantic.AfterValidator(check)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from harness.profile.load.search import Limit, Step, StepOutcome, TakenStep
+from harness.profile.load.search import Limit, Step, StepOutcome
 from harness.report.terminal.live import live_line, progress_line, step, step_begins, step_taken
 from tests.support.golden import check
 from tests.support.summary_parts import OPEN
@@ -17,16 +17,17 @@ CLOSED: dict[str, Any] = {"response_p99_s": None, "waiting": None, "dropped": 0}
 STEP = Step(rate_per_s=450.0, settle_s=3.0, hold_s=10.0, confirming=False)
 CONFIRMING = dataclasses.replace(STEP, confirming=True)
 CAME = StepOutcome(
-    wanted_per_s=450.0,
+    rate_per_s=450.0,
     achieved_per_s=312.4,
     throttled_ratio=0.301,
     p99_ms=12.5,
     client_limited=False,
     endpoint_limited=False,
     billable_transactions=1204,
-    seconds=10.0,
+    hold_s=10.0,
+    confirming=False,
 )
-NOTHING_CAME = dataclasses.replace(CAME, p99_ms=None)
+NOTHING_CAME = CAME.model_copy(update={"p99_ms": None})
 LIVE: dict[str, dict[str, Any]] = {
     "an open load": {},
     "behind a gateway: its limit is the one that refuses": {"limit_per_s": 250.0},
@@ -53,8 +54,9 @@ LIVE: dict[str, dict[str, Any]] = {
 }
 
 
-def taken(outcome: StepOutcome, failed: Limit | None, made: Step = STEP) -> str:
-    return step_taken(4, TakenStep(step=made, outcome=outcome, failed=failed))
+def taken(outcome: StepOutcome, failed: Limit | None, *, confirming: bool = False) -> str:
+    changes = {"failed": failed, "confirming": confirming}
+    return step_taken(4, outcome.model_copy(update=changes))
 
 
 def test_what_a_run_says_while_it_goes_on() -> None:
@@ -66,7 +68,7 @@ def test_what_a_run_says_while_it_goes_on() -> None:
         **{f"a step failed: {limit.value}": taken(CAME, limit) for limit in Limit},
         "a step passed": taken(CAME, None),
         "a step passed without an answer": taken(NOTHING_CAME, None),
-        "a rate is confirmed": taken(CAME, None, CONFIRMING),
+        "a rate is confirmed": taken(CAME, None, confirming=True),
         "loading begins": progress_line(0, 2000, 0.0),
         "loading goes on": progress_line(500, 2000, 0.5),
         "loading of a silent endpoint": progress_line(500, 2000, 20.0, 7.0),

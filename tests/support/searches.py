@@ -43,14 +43,15 @@ class Model:
         limit = min(self.limit_per_s, self.long_limit_per_s if step.confirming else math.inf)
         served = min(sent, limit, self.capacity_per_s)
         return StepOutcome(
-            wanted_per_s=wanted,
+            rate_per_s=wanted,
             achieved_per_s=noisy(served),
             throttled_ratio=min(noisy(max(0.0, 1.0 - limit / sent)), 1.0),
             p99_ms=noisy(500.0 if wanted > self.slow_from_per_s else 20.0),
             client_limited=wanted > self.ceiling_per_s,
             endpoint_limited=sent > min(self.capacity_per_s, self.slow_from_per_s),
             billable_transactions=int(sent * (step.settle_s + step.hold_s)),
-            seconds=step.hold_s,
+            hold_s=step.hold_s,
+            confirming=step.confirming,
         )
 
 

@@ -177,7 +177,13 @@ class ThrottlingPart(RecordPart):
 
 
 class StepPart(RecordPart):
-    """One step of a search; ``failed`` is the reason, None if the step passed."""
+    """One step of a search. Rates are entities/s.
+
+    Attributes:
+        p99_ms: 99th percentile of response latency; None if there were no answers.
+        billable_transactions: Those of the whole step, including settling.
+        failed: Why it failed; None if it passed.
+    """
 
     rate_per_s: float
     achieved_per_s: float

@@ -87,7 +87,7 @@ class Form:
 
     @property
     def unit(self) -> Unit:
-        return _UNITS[self.metric]
+        return _UNITS.get(self.metric, Unit.SHARE)
 
     @property
     def of_failures(self) -> bool:
@@ -113,18 +113,13 @@ class Form:
 
 
 _UNITS = {
-    "throttled_ratio": Unit.SHARE,
     "entities_per_s": Unit.RATE,
     "ru_per_s": Unit.REQUEST_UNITS_RATE,
     "ru": Unit.REQUEST_UNITS,
     **{f"p{percentile}": Unit.LATENCY for percentile in PERCENTILES},
-    "held_rate": Unit.SHARE,
-    "failed_ratio": Unit.SHARE,
-    "failed_attempts_ratio": Unit.SHARE,
-    "ambiguous_ratio": Unit.SHARE,
-    "dropped_ratio": Unit.SHARE,
     "lost_writes": Unit.COUNT,
 }
+"""Those of the quantities that are no shares."""
 
 _OF_FAILURES = ("failed_ratio", "failed_attempts_ratio", "ambiguous_ratio", "lost_writes")
 _CHARGED = (Unit.REQUEST_UNITS, Unit.REQUEST_UNITS_RATE)

@@ -67,44 +67,21 @@ class Step:
     confirming: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutcome:
-    """What a step measured. Rates are entities/s.
+class StepOutcome(StepPart):
+    """What a step measured, and what of it a record does not keep.
 
     Attributes:
-        p99_ms: 99th percentile of response latency; None if there were no answers.
         endpoint_limited: True if latency grew with the load, or was too high.
-        billable_transactions: Billable transactions of the whole step, including settling.
     """
 
-    wanted_per_s: float
-    achieved_per_s: float
-    throttled_ratio: float
-    p99_ms: float | None
+    failed: Limit | None = None
     client_limited: bool
     endpoint_limited: bool
-    billable_transactions: int
-    seconds: float
 
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TakenStep:
-    """A step and its outcome; ``failed`` is why it failed, None if it passed."""
-
-    step: Step
-    outcome: StepOutcome
-    failed: Limit | None
-
-    def recorded(self) -> StepPart:
-        outcome = self.outcome
-        return StepPart(
-            rate_per_s=round(self.step.rate_per_s, 3),
-            achieved_per_s=round(outcome.achieved_per_s, 3),
-            throttled_ratio=round(outcome.throttled_ratio, 6),
-            p99_ms=None if outcome.p99_ms is None else round(outcome.p99_ms, 3),
-            hold_s=outcome.seconds,
-            confirming=self.step.confirming,
-            billable_transactions=outcome.billable_transactions,
+    def recorded_part(self) -> StepPart:
+        return StepPart.recorded(
+            self,
+            throttled_ratio=round(self.throttled_ratio, 6),
             failed=None if self.failed is None else self.failed.value,
         )
 
@@ -150,7 +127,7 @@ class Search(Part):
             return Limit.CLIENT
         if outcome.throttled_ratio > self.throttled_ratio:
             return Limit.THROTTLED
-        held = outcome.achieved_per_s >= _REACHED_FROM * outcome.wanted_per_s
+        held = outcome.achieved_per_s >= _REACHED_FROM * outcome.rate_per_s
         late = outcome.p99_ms is not None and outcome.p99_ms > self.p99_ms
         if (late or not held) and not outcome.endpoint_limited:
             return Limit.USERS
@@ -158,27 +135,26 @@ class Search(Part):
             return Limit.NOT_HELD
         return Limit.LATENCY if late else None
 
-    def why(self, taken: TakenStep) -> str:
+    def why(self, outcome: StepOutcome) -> str:
         """Clause that says why a step failed, with its figures."""
-        outcome = taken.outcome
         achieved = f"{number(outcome.achieved_per_s)} were served"
-        if taken.failed is Limit.CLIENT:
+        if outcome.failed is Limit.CLIENT:
             return (
                 f"the generator was the limit ({achieved}), so that the endpoint may serve more; "
                 "add processes or machines"
             )
-        if taken.failed is Limit.THROTTLED:
+        if outcome.failed is Limit.THROTTLED:
             return (
                 f"{percent(outcome.throttled_ratio)} of attempts were throttled, more than "
                 f"{percent(self.throttled_ratio)}"
             )
-        if taken.failed is Limit.LATENCY and outcome.p99_ms is not None:
+        if outcome.failed is Limit.LATENCY and outcome.p99_ms is not None:
             return (
                 f"p99 was {milliseconds(outcome.p99_ms)} ms, more than "
                 f"{milliseconds(self.p99_ms)} ms"
             )
         throttled = f"{percent(outcome.throttled_ratio)} of attempts were throttled"
-        if taken.failed is Limit.NOT_HELD:
+        if outcome.failed is Limit.NOT_HELD:
             return f"{achieved}, {throttled}, and latency grew with the load"
         return (
             f"{achieved}, {throttled}, and latency did not grow: more users may reach a higher rate"
@@ -191,7 +167,7 @@ class StepSearch:
     def __init__(self, settings: Search, unit: CountedUnit = ENTITIES) -> None:
         self._settings = settings
         self._rate = unit.rate
-        self.steps: tuple[TakenStep, ...] = ()
+        self.steps: tuple[StepOutcome, ...] = ()
 
     def next(self) -> Step | SearchPart:
         """The next step, or the result; the same until an outcome is noted."""
@@ -201,31 +177,31 @@ class StepSearch:
         passed, failure = self._passed(), self._lowest_failed()
         if passed is None:
             return self._found()
-        low, confirmed = passed.step.rate_per_s, self._highest(confirming=True)
+        low, confirmed = passed.rate_per_s, self._highest(confirming=True)
         left, unsettled = settings.most_steps - len(steps), self._unsettled(low, failure)
         if confirmed is not None and (unsettled is None or left <= 0):
             return self._found(unsettled and f"no steps were left {unsettled}")
         if left <= 0:
             return self._found("no steps were left")
-        refuted = sum(taken.step.confirming and taken.failed is not None for taken in steps)
+        refuted = sum(taken.confirming and taken.failed is not None for taken in steps)
         if refuted and confirmed is None:
             # The distance doubles each time: the search ends soon even if no rate lasts.
             assert failure is not None
-            lower = failure.step.rate_per_s / (1.0 + settings.precision * 2.0 ** (refuted - 1))
+            lower = failure.rate_per_s / (1.0 + settings.precision * 2.0 ** (refuted - 1))
             return self._step(max(lower, settings.start_per_s), confirming=True)
         if unsettled is None or (left == 1 and confirmed is None):
             return self._step(low, confirming=True)
         if failure is None:
             return self._step(min(low * settings.factor, settings.max_per_s))
         # A refuted rate had passed the shorter time, so that only the longer one counts now.
-        return self._step((low + failure.step.rate_per_s) / 2.0, confirming=bool(refuted))
+        return self._step((low + failure.rate_per_s) / 2.0, confirming=bool(refuted))
 
-    def note(self, outcome: StepOutcome) -> TakenStep:
+    def note(self, outcome: StepOutcome) -> StepOutcome:
         """Add the outcome of the step that `next` returned; a `ValueError` after the end."""
         step = self.next()
         if isinstance(step, SearchPart):
             raise ValueError("a step was taken after the end of the search")
-        taken = TakenStep(step=step, outcome=outcome, failed=self._settings.failed(outcome))
+        taken = outcome.model_copy(update={"failed": self._settings.failed(outcome)})
         self.steps += (taken,)
         return taken
 
@@ -243,32 +219,30 @@ class StepSearch:
             confirming=confirming,
         )
 
-    def _lowest_failed(self) -> TakenStep | None:
+    def _lowest_failed(self) -> StepOutcome | None:
         failures = [taken for taken in self.steps if taken.failed is not None]
-        return min(failures, key=lambda taken: taken.step.rate_per_s, default=None)
+        return min(failures, key=lambda taken: taken.rate_per_s, default=None)
 
-    def _highest(self, *, confirming: bool) -> TakenStep | None:
+    def _highest(self, *, confirming: bool) -> StepOutcome | None:
         """The step with the highest rate that passed, below all that failed."""
         failure = self._lowest_failed()
-        below = math.inf if failure is None else failure.step.rate_per_s
+        below = math.inf if failure is None else failure.rate_per_s
         passed = [
             taken
             for taken in self.steps
-            if taken.failed is None
-            and taken.step.confirming >= confirming
-            and taken.step.rate_per_s < below
+            if taken.failed is None and taken.confirming >= confirming and taken.rate_per_s < below
         ]
-        return max(passed, key=lambda taken: taken.step.rate_per_s, default=None)
+        return max(passed, key=lambda taken: taken.rate_per_s, default=None)
 
-    def _passed(self) -> TakenStep | None:
+    def _passed(self) -> StepOutcome | None:
         """The highest step that may count as sustained."""
         return self._highest(confirming=True) or self._highest(confirming=False)
 
-    def _unsettled(self, low: float, failure: TakenStep | None) -> str | None:
+    def _unsettled(self, low: float, failure: StepOutcome | None) -> str | None:
         """Why more steps are needed, besides confirming; None if they are not."""
         if failure is None:
             return "to look higher" if low < self._settings.max_per_s else None
-        gap = failure.step.rate_per_s / low - 1.0
+        gap = failure.rate_per_s / low - 1.0
         return "to look closer" if gap > self._settings.precision * _SLACK else None
 
     def _found(self, ended: str | None = None) -> SearchPart:
@@ -277,14 +251,14 @@ class StepSearch:
         if failure is not None:
             assert failure.failed is not None
             limited_by = failure.failed
-        elif passed is not None and passed.step.rate_per_s >= self._settings.max_per_s:
+        elif passed is not None and passed.rate_per_s >= self._settings.max_per_s:
             limited_by = Limit.MAXIMUM
         else:
             limited_by = Limit.UNFINISHED
         if passed is None:
             rate, at_least, sentence = None, False, self._nothing(failure, ended)
         else:
-            rate = min(passed.step.rate_per_s, passed.outcome.achieved_per_s)
+            rate = min(passed.rate_per_s, passed.achieved_per_s)
             at_least = ended is not None or limited_by not in _OF_THE_ENDPOINT
             lead = "At least" if at_least else "Highest sustainable rate:"
             sentence = f"{lead} {self._something(rate, passed, failure, ended)}"
@@ -294,29 +268,29 @@ class StepSearch:
             confirmed=self._highest(confirming=True) is not None,
             limited_by=limited_by.value,
             sentence=sentence,
-            steps=tuple(taken.recorded() for taken in self.steps),
+            steps=tuple(taken.recorded_part() for taken in self.steps),
         )
 
-    def _nothing(self, failure: TakenStep | None, ended: str | None) -> str:
+    def _nothing(self, failure: StepOutcome | None, ended: str | None) -> str:
         if failure is None:
             return f"No sustainable rate was found: {ended}."
         return (
-            f"No sustainable rate was found: the first rate, {number(failure.step.rate_per_s)} "
+            f"No sustainable rate was found: the first rate, {number(failure.rate_per_s)} "
             f"{self._rate}, failed; {self._settings.why(failure)}. Start at a lower rate."
         )
 
     def _something(
-        self, rate: float, passed: TakenStep, failure: TakenStep | None, ended: str | None
+        self, rate: float, passed: StepOutcome, failure: StepOutcome | None, ended: str | None
     ) -> str:
-        settings, step = self._settings, passed.step
-        held = f"held for {step.hold_s:g} s"
-        parts = [f"{number(rate)} of {number(step.rate_per_s)} wanted {self._rate}, {held}"]
+        settings = self._settings
+        held = f"held for {passed.hold_s:g} s"
+        parts = [f"{number(rate)} of {number(passed.rate_per_s)} wanted {self._rate}, {held}"]
         if ended is not None:
-            parts.append(ended if step.confirming else f"not confirmed, because {ended}")
+            parts.append(ended if passed.confirming else f"not confirmed, because {ended}")
         if failure is not None:
-            failed = f"{number(failure.step.rate_per_s)} {self._rate} failed"
+            failed = f"{number(failure.rate_per_s)} {self._rate} failed"
             parts.append(f"{failed}: {settings.why(failure)}")
-        elif step.rate_per_s >= settings.max_per_s:
+        elif passed.rate_per_s >= settings.max_per_s:
             parts.append("this is the highest rate of the search")
         return f"{'; '.join(parts)}."
 

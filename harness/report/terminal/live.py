@@ -10,7 +10,7 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import AuditPart
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
 from harness.model.services.service import ENTITIES, CountedUnit
-from harness.profile.load.search import Step, TakenStep
+from harness.profile.load.search import Step, StepOutcome
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity
 from harness.report.names import partition_name, shortened
@@ -206,13 +206,13 @@ def step_begins(place: int, step: Step, unit: CountedUnit = ENTITIES) -> str:
     )
 
 
-def step_taken(place: int, taken: TakenStep, unit: CountedUnit = ENTITIES) -> str:
-    outcome, failed = taken.outcome, taken.failed
-    result = step_result(failed, confirming=taken.step.confirming)
+def step_taken(place: int, outcome: StepOutcome, unit: CountedUnit = ENTITIES) -> str:
+    failed = outcome.failed
+    result = step_result(failed, confirming=outcome.confirming)
     p99 = "n/a" if outcome.p99_ms is None else f"{milliseconds(outcome.p99_ms)} ms"
     return (
         f"step {place}: {'' if failed is None else 'failed, '}{result}: "
-        f"{number(outcome.achieved_per_s)} of {number(outcome.wanted_per_s)} {unit.rate}, "
+        f"{number(outcome.achieved_per_s)} of {number(outcome.rate_per_s)} {unit.rate}, "
         f"{percent(outcome.throttled_ratio)} throttled, p99 {p99}, "
         f"{counted(outcome.billable_transactions, 'billable transaction')}"
     )

@@ -26,7 +26,7 @@ from harness.model.figures import counted, listed
 from harness.model.target import partition_target
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
-from harness.profile.load.search import Step, TakenStep
+from harness.profile.load.search import Step, StepOutcome
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
@@ -330,7 +330,7 @@ class ConsoleMessages:
         self._latencies = {name: run.ledger.overall(name) for name in ("service", "response")}
         self.console.say(step_begins(self._search_step, step, self._run.accounts.kind.unit))
 
-    def search_step_ends(self, taken: TakenStep) -> None:
+    def search_step_ends(self, taken: StepOutcome) -> None:
         self.console.say(step_taken(self._search_step, taken, self._run.accounts.kind.unit))
 
     # Step 4: the result.

@@ -198,21 +198,22 @@ class RateSearch:
             for now, then in zip(after, before, strict=True)
         )
         outcome = StepOutcome(
-            wanted_per_s=current.step.rate_per_s,
+            rate_per_s=current.step.rate_per_s,
             achieved_per_s=sum(point.entities for point in points) / seconds,
             throttled_ratio=throttled / attempts if attempts else 0.0,
             p99_ms=None if response is None else response.p99,
             client_limited=False,
             endpoint_limited=self._slow(service),
             billable_transactions=run.billable_transactions - current.spent,
-            seconds=float(seconds),
+            hold_s=float(seconds),
+            confirming=current.step.confirming,
         )
         failed = self._settings.failed(outcome)
         # Throttling of operations that left on time is not the fault of a busy generator.
         fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
         generator = run.generator.view(current.start, current.end)
         limited = limit_of(generator, run.accounts.kind, held=fine) is not None
-        return dataclasses.replace(outcome, client_limited=limited)
+        return outcome.model_copy(update={"client_limited": limited})
 
     def _slow(self, service: LatencyPart | None) -> bool:
         """Whether the latency was above the limit, or much higher than under little load."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from typing import Any
@@ -183,31 +182,32 @@ def test_nothing_is_noted_after_the_end() -> None:
 
 
 NOTHING_CAME = StepOutcome(
-    wanted_per_s=100.0,
+    rate_per_s=100.0,
     achieved_per_s=0.0,
     throttled_ratio=0.0,
     p99_ms=None,
     client_limited=False,
     endpoint_limited=True,
     billable_transactions=500,
-    seconds=10.0,
+    hold_s=10.0,
+    confirming=False,
 )
 
 
 def test_a_step_that_answered_nothing_was_not_held() -> None:
     """Where nothing is answered there is no percentile, and the step fails for its rate."""
     assert BOUNDS.failed(NOTHING_CAME) is Limit.NOT_HELD
-    assert BOUNDS.failed(dataclasses.replace(NOTHING_CAME, achieved_per_s=95.0)) is None
+    assert BOUNDS.failed(NOTHING_CAME.model_copy(update={"achieved_per_s": 95.0})) is None
 
 
 def test_waiting_for_few_users_is_no_slow_endpoint() -> None:
     """Late answers that took no longer than under little load waited for somebody to send them."""
-    outcome = dataclasses.replace(
-        NOTHING_CAME, achieved_per_s=97.0, p99_ms=900.0, endpoint_limited=False
+    outcome = NOTHING_CAME.model_copy(
+        update={"achieved_per_s": 97.0, "p99_ms": 900.0, "endpoint_limited": False}
     )
     assert BOUNDS.failed(outcome) is Limit.USERS
-    assert BOUNDS.failed(dataclasses.replace(outcome, endpoint_limited=True)) is Limit.LATENCY
-    assert BOUNDS.failed(dataclasses.replace(outcome, p99_ms=20.0)) is None
+    assert BOUNDS.failed(outcome.model_copy(update={"endpoint_limited": True})) is Limit.LATENCY
+    assert BOUNDS.failed(outcome.model_copy(update={"p99_ms": 20.0})) is None
 
 
 @pytest.mark.parametrize(
