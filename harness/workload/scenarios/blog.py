@@ -15,11 +15,11 @@ from typing import ClassVar
 
 from harness.model.entity import EdmValue
 from harness.model.operation import KeyRange, Operation
+from harness.workload import simulated_time as times
 from harness.workload.operation_factory import entities_of
 from harness.workload.operation_source import Steps
-from harness.workload.scenarios import simulated_time as times
 from harness.workload.scenarios.scenario import Pointers, Recent, Scenario, Setting
-from harness.workload.scenarios.simulated_time import DAY, Clock, EvenSpread, Instant
+from harness.workload.simulated_time import DAY, Clock, EvenSpread, Instant
 
 CATEGORIES = ("architecture", "cloud", "data", "news", "tools")
 TOPICS = ("tables", "queues", "blobs", "keys", "queries", "retries", "pricing", "testing")

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from harness.model.entity import EdmValue
 from harness.model.operation import KeyRange, Kind, Operation
+from harness.workload import simulated_time as times
 from harness.workload.operation_source import Steps
-from harness.workload.scenarios import simulated_time as times
 from harness.workload.scenarios.scenario import Pointers, Recent, Scenario, Setting
-from harness.workload.scenarios.simulated_time import HOUR, Clock, EvenSpread, Instant
+from harness.workload.simulated_time import HOUR, Clock, EvenSpread, Instant
 
 ORDER_DAYS = 10
 """Loaded orders are spread over these days; all new orders are from the day after."""

@@ -13,10 +13,10 @@ from typing import ClassVar
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, EdmValue
 from harness.model.operation import KeyRange, Kind, Operation
 from harness.model.outcome import Result
+from harness.workload import simulated_time as times
 from harness.workload.operation_source import Steps
-from harness.workload.scenarios import simulated_time as times
 from harness.workload.scenarios.scenario import Scenario, Setting
-from harness.workload.scenarios.simulated_time import HOUR, SECOND, Clock, EvenSpread, Instant
+from harness.workload.simulated_time import HOUR, SECOND, Clock, EvenSpread, Instant
 
 READINGS_A_DAY = 96
 """Loaded readings of a device are a quarter of an hour apart."""

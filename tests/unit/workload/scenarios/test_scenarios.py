@@ -22,7 +22,7 @@ from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.row_pairs import FootRace, Registration
 from harness.workload.scenarios.scenario import Pointers, Scenario, Setting
-from harness.workload.scenarios.simulated_time import day
+from harness.workload.simulated_time import day
 from tests.support.driving import first_of, operations
 from tests.support.memory_tables import Entity, MemoryTables
 from tests.support.profiles import without_trace

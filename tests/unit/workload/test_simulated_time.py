@@ -7,7 +7,7 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.workload.scenarios.simulated_time import (
+from harness.workload.simulated_time import (
     DAY,
     HOUR,
     SECOND,
