@@ -1,6 +1,6 @@
-"""What choosing and naming a key costs: each picker and each scheme against `random.random()`.
+"""What choosing and naming a key costs: each picker and each design against `random.random()`.
 
-A million partitions. All are timed by turns in one run, and the best turn counts.
+Up to a million partitions. All are timed by turns in one run, and the best turn counts.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from harness.profile.designs import Documented, documented_designs
+from harness.profile.settings.keys import FieldSettings, Keys, design_of
+from harness.workload.keys.design import KeyDesign
 from harness.workload.keys.pickers import PICKERS, Shape
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
 
 KEYS = 1_000_000
 CALLS = range(1, 20_001)
@@ -29,8 +30,9 @@ def main() -> int:
     rng = random.Random(1)
     turns: dict[str, Callable[[], float]] = {"random.random()": lambda: random_us(rng)}
     turns |= {f"draw {name}": draw(name, rng) for name in PICKERS}
-    turns |= {f"key of {name}": keys(scheme_named(name)) for name in SCHEMES}
-    turns |= {f"new key of {name}": new_keys(scheme_named(name)) for name in SCHEMES}
+    designs = {one.name: design_named(one) for one in documented_designs()}
+    turns |= {f"key of {name}": keys(design) for name, design in designs.items()}
+    turns |= {f"new key of {name}": new_keys(design) for name, design in designs.items()}
     best = dict.fromkeys(turns, float("inf"))
     for _ in range(TURNS):
         for name, turn in turns.items():
@@ -51,7 +53,7 @@ def random_us(rng: random.Random) -> float:
 
 def draw(name: str, rng: random.Random) -> Callable[[], float]:
     """Draw from a million with the picker of this name."""
-    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
+    shape = Shape()
     picker = PICKERS[name](KEYS, shape)
 
     def turn() -> float:
@@ -63,27 +65,26 @@ def draw(name: str, rng: random.Random) -> Callable[[], float]:
     return turn
 
 
-def keys(scheme: KeyScheme) -> Callable[[], float]:
+def keys(design: KeyDesign) -> Callable[[], float]:
     """Name a loaded row of each of as many partitions, over all of them."""
-    partitions = [number * scheme.count // len(CALLS) for number in range(len(CALLS))]
+    partitions = [number * design.count // len(CALLS) for number in range(len(CALLS))]
 
     def turn() -> float:
         began = time.process_time()
         for partition in partitions:
-            scheme.partition_key(partition)
-            scheme.row_key(partition, 0)
+            design.key(partition, 0)
         return us_since(began)
 
     return turn
 
 
-def new_keys(scheme: KeyScheme) -> Callable[[], float]:
+def new_keys(design: KeyDesign) -> Callable[[], float]:
     """Name a new row and its place."""
 
     def turn() -> float:
         began = time.process_time()
         for number in CALLS:
-            scheme.inserted(0, 7, number)
+            design.new(0, 7, number)
         return us_since(began)
 
     return turn
@@ -94,13 +95,18 @@ def us_since(began: float) -> float:
     return (time.process_time() - began) / len(CALLS) * 1e6
 
 
-def scheme_named(name: str) -> KeyScheme:
-    """A scheme of as many of a million partitions as it can have."""
-    for partitions in (KEYS, KEYS // 20, 1):
-        rows = RowCounts(partitions, 1)
-        if not any(SCHEMES[name].problems(rows, 1, None)):
-            return SCHEMES[name](rows)
-    raise ValueError(f"{name} has no partitions")
+def design_named(documented: Documented) -> KeyDesign:
+    """The design with a million partitions, or with a thousand values of each field."""
+    settings = documented.settings
+    fields = {
+        name: FieldSettings(**{**field, **({"values": 1000} if "values" in field else {})})
+        for name, field in settings.get("fields", {}).items()
+    }
+    settings["keys"].pop("partitions", None)
+    settings["keys"].pop("rows_per_partition", None)
+    alone = not fields and "{" in settings["keys"]["partition_key"]
+    more = {"partitions": KEYS} if alone else {"rows_per_partition": 1}
+    return design_of(fields, Keys(**{**settings["keys"], **more}))
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def _profile_options(parser: argparse.ArgumentParser, *, optional: bool = False)
         default=[],
         metavar="PATH=VALUE",
         dest="overrides",
-        help="override one value, such as keys.partitions=20; can be repeated",
+        help="override one value, such as load.users=20; can be repeated",
     )
 
 

@@ -1,4 +1,4 @@
-"""``harness schemes``: explains key schemes, distributions, row keys and scenarios."""
+"""``harness schemes``: explains templates, documented key designs, distributions and scenarios."""
 
 from __future__ import annotations
 
@@ -14,140 +14,159 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.model.errors import SetupError, did_you_mean, echoed
+from harness.profile.designs import Documented, documented_designs
+from harness.profile.profile_loader import parse
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.keys.pickers import PICKERS, Picker, Shape
-from harness.workload.keys.row_keys import ROW_KEYS
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
+from harness.workload.keys.pickers import PICKERS, Picker, Shape, Uniform
+from harness.workload.keys.template import FUNCTIONS
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
 _EXAMPLES = 5
-_PARTITIONS = 12
-"""Enough to show that text sorts differently than numbers."""
-_DRAWS = 10_000
 _SECTION = re.compile(r"\n\n(?:Args|Attributes|Raises):\n")
 _LOOKED_AT = 5_000
 _DEFAULT_WIDTH, _LEAST_WIDTH = 100, 60
+_TEMPLATES = """\
+A key is a template: text, and fields in braces. A profile names the fields of its data, and how
+each is drawn; the keys follow from them:
+
+  [fields.customer]
+  values = 1000                 # customer-000 ...; or a list; or from = "customers.csv"
+  distribution = "zipfian"
+  [fields.time]
+  history = "12 months"         # loaded entities go back so far; inserts are now
+  [keys]
+  partition_key = "{customer}_{time:month}"
+  row_key = "{time:inverted}-{row:pad9}"
+
+{row} is there without being named: the number of the entity, unique over all workers. A field with
+sequence = true is one more of this kind. {a+b:hash4} joins the values of two fields. What-if and
+replay take the same templates, over the recorded {partition_key} and {row_key}.
+"""
 
 
 class Schemes:
-    """Lists the values of keys.scheme, keys.distribution, keys.row_keys and scenario.
+    """Explains the templates of keys, and lists functions, documented designs and distributions.
 
-    With NAME it explains one of them with examples: keys in key order, or shares of the load.
+    With NAME it shows one design, distribution or scenario with examples.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "one", nargs="?", metavar="NAME", help="explain this value, with examples"
+            "one", nargs="?", metavar="NAME", help="show this design, with examples of its keys"
         )
 
     def run(self, args: argparse.Namespace) -> int:
         kinds = _kinds()
+        if args.one is None:
+            print(_TEMPLATES)
+            print("what can be taken of a field, after a colon:", *_listed(FUNCTIONS), "", sep="\n")
+            for kind in kinds:
+                print(f"{kind.title}:", *_listed(kind.lines), "", sep="\n")
+            return 0
         for kind in kinds:
-            if args.one is None:
-                print(f"{kind.setting}:", *kind.listed(), "", sep="\n")
-            elif args.one in kind.classes:
-                print(f"{kind.setting} = {args.one!r}", "", kind.explained(args.one), "", sep="\n")
-                print(*kind.examples(args.one), sep="\n")
+            if args.one in kind.lines:
+                print(*kind.shown(args.one), sep="\n")
                 return 0
-        if args.one is not None:
-            names = list(itertools.chain.from_iterable(kind.classes for kind in kinds))
-            near = did_you_mean(args.one, names) or "."
-            raise SetupError(
-                f"unknown name {echoed(args.one)}{near} The names are: {', '.join(names)}"
-            )
-        return 0
+        names = list(itertools.chain.from_iterable(kind.lines for kind in kinds))
+        near = did_you_mean(args.one, names) or "."
+        raise SetupError(f"unknown name {echoed(args.one)}{near} The names are: {', '.join(names)}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kind:
-    """The values of a setting: their classes, and what prints examples of one."""
+    """What has names: a line about each, and what prints one with examples."""
 
-    setting: str
-    classes: Mapping[str, type]
-    examples: Callable[[str], Iterable[str]]
-
-    def explained(self, name: str) -> str:
-        """The docstring of the class, without the sections for programmers."""
-        text = inspect.cleandoc(self.classes[name].__doc__ or "")
-        return _SECTION.split(text, maxsplit=1)[0].replace("`", "")
-
-    def listed(self) -> Iterator[str]:
-        """Each name with its first sentence."""
-        room = max(map(len, self.classes))
-        width = max(_LEAST_WIDTH, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
-        for name in self.classes:
-            paragraph = " ".join(self.explained(name).split("\n\n")[0].split())
-            yield from textwrap.wrap(
-                re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0],
-                width,
-                initial_indent=f"  {name:{room}}  ",
-                subsequent_indent=" " * (room + 4),
-            )
+    title: str
+    lines: Mapping[str, str]
+    shown: Callable[[str], Iterable[str]]
 
 
 def _kinds() -> list[_Kind]:
-    pickers = {name: type(_picker(name)) for name in PICKERS}
-    row_keys = {name: type(ROW_KEYS[name](1)) for name in ROW_KEYS}
+    designs = {
+        one.name: f"{one.settings['keys']['partition_key']}  {one.question}"
+        for one in documented_designs()
+    }
+    pickers = {name: _first_sentence(type(_picker(name))) for name in PICKERS}
+    scenarios = {name: _first_sentence(made) for name, made in SCENARIOS.items()}
     return [
-        _Kind("keys.scheme", SCHEMES, _scheme_keys),
-        _Kind("keys.distribution", pickers, _shares),
-        _Kind("keys.row_keys", row_keys, _row_keys),
-        _Kind("scenario", SCENARIOS, _scenario_keys),
+        _Kind(
+            "key designs of the documents, each a profile, with the PartitionKey",
+            designs,
+            _shown_design,
+        ),
+        _Kind("distribution of a field", pickers, _shown_picker),
+        _Kind("scenario", scenarios, _shown_scenario),
     ]
 
 
-def _scheme_keys(name: str) -> Iterator[str]:
-    made = _smallest(name)
-    loaded = [
-        (made.partition_key(partition), made.row_key(partition, row))
-        for partition in range(made.count)
-        for row in range(made.rows.of(partition))
+def _listed(lines: Mapping[str, str]) -> Iterator[str]:
+    """Each name with its line."""
+    room = max(map(len, lines))
+    width = max(_LEAST_WIDTH, shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns)
+    for name, line in lines.items():
+        yield from textwrap.wrap(
+            line,
+            width,
+            initial_indent=f"  {name:{room}}  ",
+            subsequent_indent=" " * (room + 4),
+        )
+
+
+def _explained(made: type) -> str:
+    """The docstring of a class, without the sections for programmers."""
+    text = inspect.cleandoc(made.__doc__ or "")
+    return _SECTION.split(text, maxsplit=1)[0].replace("`", "")
+
+
+def _first_sentence(made: type) -> str:
+    paragraph = " ".join(_explained(made).split("\n\n")[0].split())
+    return re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0]
+
+
+def _shown_design(name: str) -> Iterator[str]:
+    documented = next(one for one in documented_designs() if one.name == name)
+    yield from (f"{name}: {documented.question}", "")
+    yield from (*textwrap.wrap(documented.source, _DEFAULT_WIDTH), "")
+    yield from (*documented.toml.splitlines(), "")
+    design = _design(documented)
+    rows = [
+        (partition, row)
+        for partition in range(min(design.count, _EXAMPLES))
+        for row in range(min(design.rows.of(partition), _EXAMPLES))
     ]
     yield "five loaded keys, in key order:"
-    yield from _pairs(sorted(loaded)[:_EXAMPLES])
-    drawn = itertools.islice(itertools.cycle(range(made.count)), _EXAMPLES)
-    new = [made.inserted(partition, 0, number) for number, partition in enumerate(drawn, start=1)]
+    loaded = [design.key(*place) for place in rows]
+    yield from _pairs(sorted((key.partition_key, key.row_key) for key in loaded)[:_EXAMPLES])
+    draw, rng = design.picker(), random.Random(1)
+    drawn = [draw(rng) for _ in range(_EXAMPLES)]
     yield "five new keys, in the order of insertion:"
+    new = [design.new(one, 0, number) for number, one in enumerate(drawn, start=1)]
     yield from _pairs((key.partition_key, key.row_key) for key in new)
-    for number, key in enumerate(new, start=1):
-        for table, copy in made.copies(key, made.rows.total + number):
+    for number, one in enumerate(drawn, start=1):
+        for table, copy in design.new_copies(one, 0, number):
             yield f"  in table ...{table}: {copy.partition_key!r}  {copy.row_key!r}"
 
 
-def _smallest(name: str) -> KeyScheme:
-    """A scheme with few keys, and several partitions if it can have them."""
-    for partitions, rows in ((_PARTITIONS, 2), (_PARTITIONS, 1), (1, _EXAMPLES)):
-        made = RowCounts(partitions, rows)
-        if not any(SCHEMES[name].problems(made, 1, None)):
-            return SCHEMES[name](made)
-    raise SetupError(f"scheme {name} has no small example")
-
-
-def _row_keys(name: str) -> Iterator[str]:
-    made = ROW_KEYS[name](1)
-    yield "five loaded keys, in key order:"
-    yield from sorted(f"  {made.loaded(0, row, row)!r}" for row in range(_EXAMPLES))
-    yield "five new keys, in the order of insertion:"
-    yield from (f"  {made.inserted(0, row + 1, _EXAMPLES)!r}" for row in range(_EXAMPLES))
+def _design(documented: Documented) -> KeyDesign:
+    return parse({"question": documented.question, **documented.settings}, source="").design
 
 
 def _picker(name: str) -> Picker:
-    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=0)
-    return PICKERS[name](_EXAMPLES, shape)
+    return PICKERS[name](_EXAMPLES, Shape())
 
 
-def _shares(name: str) -> Iterator[str]:
-    picker, rng = _picker(name), random.Random(1)
-    drawn = [picker.draw(rng) for _ in range(_DRAWS)]
-    what = "ages, 0 is the newest" if picker.newest_first else "partitions"
-    yield f"shares of {_DRAWS:,} draws over {_EXAMPLES} {what}, with the default settings:"
-    yield from (f"  {number}  {drawn.count(number) / _DRAWS:6.1%}" for number in range(_EXAMPLES))
+def _shown_picker(name: str) -> Iterator[str]:
+    picker = _picker(name)
+    yield from (f"distribution = {name!r}", "", _explained(type(picker)), "")
+    yield f"shares of {_EXAMPLES} values, with the default settings:"
+    yield from (f"  {number}  {share:6.1%}" for number, share in enumerate(picker.shares()))
 
 
-def _scenario_keys(name: str) -> Iterator[str]:
+def _shown_scenario(name: str) -> Iterator[str]:
+    yield from (f"scenario = {name!r}", "", _explained(SCENARIOS[name]), "")
     scenario = _small(name)
     yield f"does: {', '.join(scenario.actions)}"
     parts: set[tuple[str, str, str]] = set()
@@ -167,7 +186,7 @@ def _small(name: str) -> Scenario:
         setting = Setting(
             partitions=_EXAMPLES,
             rows=rows,
-            picker=_picker("uniform"),
+            picker=Uniform(_EXAMPLES),
             entities=EntityFactory(1024, EXAMPLE_RUN_ID),
         )
         with contextlib.suppress(SetupError):

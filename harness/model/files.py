@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ MOST_DEPTH = 20
 _MOST_INT = 2**63
 """TOML guarantees whole numbers of up to 64 bits."""
 _MOST_LISTED = 20
+_TWO_FORMS, _FORMS = ("values", "rows_per_partition"), ("number", "list")
 
 
 def read_toml_file(path: Path, what: str) -> tuple[str, dict[str, Any]]:
@@ -104,7 +106,14 @@ _PLAIN = {
 
 def mistake(item: Mapping[str, Any]) -> str:
     """One item of the errors of a pydantic ``ValidationError`` as text, with its place."""
-    place = cut(".".join(str(part) for part in item["loc"]))
+    # Behind a setting with two forms stands the name of the form, which the file does not have.
+    settings = (None, *item["loc"])
+    parts = [
+        str(part)
+        for before, part in itertools.pairwise(settings)
+        if before not in _TWO_FORMS or part not in _FORMS
+    ]
+    place = cut(".".join(parts))
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = "there is no such setting"

@@ -22,6 +22,8 @@ from harness.model.files import (
     too_deep,
     with_tuples,
 )
+from harness.profile.designs import question_of
+from harness.profile.settings.outdated import outdated_keys
 from harness.profile.settings.schema import Profile, broken_rules
 
 DEFAULT_PROFILE = "single-partition"
@@ -53,12 +55,6 @@ def shipped_questions() -> dict[str, str]:
     }
 
 
-def question_of(text: str) -> str:
-    """The question in the first line of a profile, a comment; empty if there is none."""
-    first = text.split("\n", 1)[0]
-    return first.lstrip("# ").strip() if first.startswith("#") else ""
-
-
 def resolve(
     name: str, overrides: Iterable[str] = (), *, run_time_s: int | None = None, paths: bool = True
 ) -> NamedProfile:
@@ -78,10 +74,7 @@ def resolve(
     path = _find(name, paths)
     text, content = read_toml_file(path, "profile")
     content.setdefault("question", question_of(text))
-    scenario = content.get("scenario")
-    if isinstance(scenario, str) and ":" in scenario:
-        # The path of the scenario's file is relative to the profile.
-        content["scenario"] = str(path.parent / scenario)
+    _place_files(content, path.parent)
     for override in overrides:
         _override(content, override)
     if run_time_s is not None:
@@ -99,6 +92,8 @@ def resolve(
 def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     """Validate the content of a profile; a `SetupError` lists every mistake with its place."""
     content = with_tuples(dict(content))
+    if message := outdated_keys(content.get("keys"), content.get("scenario")):
+        raise mistakes_error(f"profile {source}", [message])
     mistakes: list[str] = []
     wrong: set[str] = set()
     try:
@@ -119,11 +114,23 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     return profile
 
 
+def _place_files(content: dict[str, Any], folder: Path) -> None:
+    """The paths of a scenario and of values are relative to the profile."""
+    scenario = content.get("scenario")
+    if isinstance(scenario, str) and ":" in scenario:
+        content["scenario"] = str(folder / scenario)
+    fields = content.get("fields")
+    for field in fields.values() if isinstance(fields, dict) else ():
+        if isinstance(field, dict) and isinstance(field.get("from"), str):
+            field["from"] = str(folder / field["from"])
+
+
 def _hint(place: tuple[int | str, ...]) -> str:
     """The setting that may have been meant by an unknown one at ``place``."""
     part: Any = Profile
-    # The number of a stage is no name.
-    for name in filter(lambda name: isinstance(name, str), place[:-1]):
+    # The number of a stage, and the name of a field, are no settings.
+    names = [name for name in place[:-1] if isinstance(name, str)]
+    for name in names[:1] if names[:1] == ["fields"] else names:
         field = part.model_fields.get(name)
         annotations = () if field is None else (field.annotation, *get_args(field.annotation))
         part = next((one for one in annotations if hasattr(one, "model_fields")), None)

@@ -77,7 +77,7 @@ def measure(
         profile=parse(_PROFILE, source="capacity"),
         table="stress",
         tables=("",),
-        scenario_hash="",
+        files_hash="",
         own_table=False,
         session=session,
         fingerprint=accounts_from(environment.host, {}).fingerprint,

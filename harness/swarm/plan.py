@@ -44,7 +44,7 @@ class RunPlan:
     Attributes:
         run_id: UTC time and 8 hex digits.
         tables: Suffixes of the names of all tables; most workloads have one table, suffix ``""``.
-        scenario_hash: Hash of the user's scenario file; a worker with another file refuses.
+        files_hash: Hash of the user's scenario and values; a worker with other files refuses.
         own_table: True if the run creates the table and deletes it.
         fingerprint: Hash of endpoints, accounts and tenants; a worker with others refuses.
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
@@ -60,7 +60,7 @@ class RunPlan:
     profile: Profile
     table: str
     tables: tuple[str, ...]
-    scenario_hash: str
+    files_hash: str
     own_table: bool
     session: str
     fingerprint: str
@@ -209,7 +209,7 @@ def new_plan(
         profile=named.profile,
         table=own_name if table is None else table,
         tables=tables,
-        scenario_hash=fingerprint(named.profile.scenario),
+        files_hash=fingerprint(named.profile),
         own_table=table is None,
         session=kind_of_session,
         fingerprint=accounts.fingerprint,

@@ -1,6 +1,6 @@
 """Queries over more than one entity, of every documented type, with the size of their key range.
 
-Consecutive entities are a range of keys only if the scheme keeps their order. If it does not, the
+Consecutive entities are a range of keys only if the keys keep their order. If they do not, the
 same question scans a whole partition or table, and the harness counts the cost.
 """
 
@@ -21,8 +21,12 @@ from harness.model.operation import (
     new_operation,
 )
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY
-from harness.workload.keys.scheme import KeyScheme
+from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action
+
+_AFTER = "!"
+"""Behind a key, it makes a bound that this key alone comes before; no key continues so."""
+_REMEMBERED = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +36,8 @@ class QueryShape:
     Attributes:
         returned_share: Query density: the share of the scanned entities that a filter returns,
             rounded to thousandths; 1 is no filter.
-        by_key_bounds: Partition range scans rely on the order of the keys, whether they have it or
-            not. Such a query has no ``returned_share`` and no ``top``.
+        by_key_bounds: Range scans rely on the order of the keys, whether they have it or not. Such
+            a query has no ``returned_share`` and no ``top``.
     """
 
     rows: int = 100
@@ -45,10 +49,10 @@ class QueryShape:
 
 
 class KeyOrder:
-    """The loaded partitions of a scheme in the order of their keys."""
+    """The loaded partitions of a design in the order of their keys."""
 
-    def __init__(self, scheme: KeyScheme) -> None:
-        rows = {scheme.partition_key(n): scheme.rows.of(n) for n in range(scheme.count)}
+    def __init__(self, design: KeyDesign) -> None:
+        rows = {design.partition_key(n): design.rows.of(n) for n in range(design.count)}
         self._keys = sorted(rows)
         self._before = [0, *itertools.accumulate(rows[key] for key in self._keys)]
 
@@ -61,71 +65,99 @@ class KeyOrder:
 class Queries:
     """Makes queries over the loaded entities; ``moving`` if the run inserts or deletes rows."""
 
-    def __init__(self, scheme: KeyScheme, shape: QueryShape, *, moving: bool) -> None:
-        self._scheme = scheme
+    def __init__(self, design: KeyDesign, shape: QueryShape, *, moving: bool) -> None:
+        self._design = design
         self._shape = shape
         self._still = not moving
         share = round(shape.returned_share * GROUPS)
-        self._order = KeyOrder(scheme) if shape.by_key_bounds else None
+        self._order = KeyOrder(design) if shape.by_key_bounds else None
+        self._sorted: dict[int, list[str]] = {}
         self._density = f"{GROUP_PROPERTY} lt {share}" if share < GROUPS else None
 
     def by_action(
-        self, partition_of: Callable[[int], int]
+        self, partition_of: Callable[[int, random.Random], int]
     ) -> Mapping[Action, Callable[[int, random.Random], Operation]]:
         """What makes the query of each action, from a drawn number and a random source.
 
-        ``partition_of`` gives the loaded partition for a drawn number.
+        ``partition_of`` gives the loaded partition for what was drawn.
         """
         return {
-            Action.ROW_RANGE_SCAN: lambda drawn, rng: self.row_range(partition_of(drawn), rng),
-            Action.PARTITION_SCAN: lambda drawn, _: self.partition(partition_of(drawn)),
+            Action.ROW_RANGE_SCAN: lambda drawn, rng: self.row_range(partition_of(drawn, rng), rng),
+            Action.PARTITION_SCAN: lambda drawn, rng: self.partition(partition_of(drawn, rng)),
             Action.PARTITION_RANGE_SCAN: lambda _, rng: self.partition_range(rng),
             Action.FULL_TABLE_SCAN: lambda _, __: self.table(),
         }
 
     def row_range(self, partition: int, rng: random.Random) -> Operation:
         """Consecutive rows of one partition: a range of RowKeys if these keep the order."""
-        scheme = self._scheme
-        rows = scheme.rows.of(partition)
+        design = self._design
+        rows = design.rows.of(partition)
         count = min(self._shape.rows, rows)
         first = int(rng.random() * (rows - count + 1))
-        order = scheme.row_keys.order
-        if order == 0:
-            number = scheme.rows.before(partition) + first
+        number = design.rows.before(partition) + first
+        low, high = first, first + count - 1
+        if design.row_order == 0 and self._order is not None:
+            start_key = design.row_key(partition, low)
+            end_key = design.row_key(partition, high) + _AFTER
+            keys = self._row_keys(partition)
+            scanned = bisect.bisect_left(keys, end_key) - bisect.bisect_left(keys, start_key)
             return self._query(
-                scheme.partition_key(partition),
+                design.partition_key(partition),
+                new_key_range(
+                    row_from=start_key,
+                    row_before=end_key,
+                    entities=max(0, scanned),
+                    exact=self._still,
+                    wanted=count,
+                ),
+                numbers=(number, number + count),
+            )
+        if design.row_order == 0:
+            return self._query(
+                design.partition_key(partition),
                 new_key_range(entities=rows, exact=self._still),
                 numbers=(number, number + count),
             )
-        # New rows sort before or after all loaded rows, so this range does not change.
-        start, end = (first, first + count) if order > 0 else (first + count - 1, first - 1)
+        if design.row_order < 0:
+            low, high = high, low
         return self._query(
-            scheme.partition_key(partition),
+            design.partition_key(partition),
             new_key_range(
-                row_from=scheme.row_key(partition, start),
-                row_before=scheme.row_key(partition, end),
+                row_from=design.row_key(partition, low),
+                row_before=design.row_key(partition, high) + _AFTER,
                 entities=count,
-                exact=True,
+                exact=design.rows_stay or self._still,
             ),
         )
 
+    def _row_keys(self, partition: int) -> list[str]:
+        """The loaded RowKeys of a partition in order; the last few partitions are remembered."""
+        keys = self._sorted.get(partition)
+        if keys is None:
+            if len(self._sorted) >= _REMEMBERED:
+                self._sorted.clear()
+            rows = range(self._design.rows.of(partition))
+            keys = sorted(self._design.row_key(partition, row) for row in rows)
+            self._sorted[partition] = keys
+        return keys
+
     def partition(self, partition: int) -> Operation:
-        entities = self._scheme.rows.of(partition)
+        entities = self._design.rows.of(partition)
         return self._query(
-            self._scheme.partition_key(partition),
+            self._design.partition_key(partition),
             new_key_range(entities=entities, exact=self._still),
         )
 
     def partition_range(self, rng: random.Random) -> Operation:
         """Consecutive partitions: a range of PartitionKeys if these keep the order."""
-        scheme, rows = self._scheme, self._scheme.rows
-        count = min(self._shape.partitions, scheme.count)
-        first = int(rng.random() * (scheme.count - count + 1))
+        design, rows = self._design, self._design.rows
+        count = min(self._shape.partitions, design.count)
+        first = int(rng.random() * (design.count - count + 1))
         end = first + count
         start_number, end_number = rows.before(first), rows.before(end)
         if self._order is not None:
-            start_key = scheme.partition_key(first)
-            end_key = scheme.partition_key(end) if end < scheme.count else None
+            start_key = design.partition_key(first)
+            end_key = design.partition_key(end) if end < design.count else None
             # The filter leaves only what the application asks for: what it returns was not missed.
             return self._query(
                 WHOLE_TABLE,
@@ -138,7 +170,7 @@ class Queries:
                 ),
                 numbers=(start_number, end_number),
             )
-        if not scheme.in_order:
+        if not design.in_order:
             return self._query(
                 WHOLE_TABLE,
                 new_key_range(entities=rows.total, exact=self._still),
@@ -147,15 +179,15 @@ class Queries:
         return self._query(
             WHOLE_TABLE,
             new_key_range(
-                partition_from=scheme.partition_key(first),
-                partition_before=scheme.partition_key(end) if end < scheme.count else None,
+                partition_from=design.partition_key(first),
+                partition_before=design.partition_key(end) if end < design.count else None,
                 entities=end_number - start_number,
                 exact=self._still,
             ),
         )
 
     def table(self) -> Operation:
-        entities = self._scheme.rows.total
+        entities = self._design.rows.total
         return self._query(WHOLE_TABLE, new_key_range(entities=entities, exact=self._still))
 
     def _query(

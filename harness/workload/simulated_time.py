@@ -10,8 +10,13 @@ import dataclasses
 import datetime as dt
 
 from harness.model.operation import KeyRange
-from harness.workload.keys.row_keys import MAX_TICKS, TICKS_A_ROW, TICKS_AT_EPOCH
 
+TICKS_AT_EPOCH = 638_396_640_000_000_000
+"""Ticks of 100 ns from the year 1 to 2024-01-01, where simulated time begins."""
+MAX_TICKS = 3_155_378_975_999_999_999
+"""The last tick of the year 9999."""
+TICKS_A_ROW = 10_000
+"""Simulated time between two rows: a millisecond. Rows of different workers are ticks apart."""
 SECOND = 10_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
@@ -28,7 +33,7 @@ class Instant:
     @property
     def utc(self) -> dt.datetime:
         """As a value of a property; digits below a microsecond are lost."""
-        return _YEAR_1 + dt.timedelta(microseconds=self.ticks // 10)
+        return moment_of(self.ticks)
 
     @property
     def date(self) -> str:
@@ -57,6 +62,16 @@ class Instant:
 
     def after(self, ticks: int) -> Instant:
         return Instant(self.ticks + ticks)
+
+
+def ticks_of(moment: dt.datetime) -> int:
+    """A UTC time in ticks."""
+    return (moment - _YEAR_1) // dt.timedelta(microseconds=1) * 10
+
+
+def moment_of(ticks: int) -> dt.datetime:
+    """Ticks as a UTC time; digits below a microsecond are lost."""
+    return _YEAR_1 + dt.timedelta(microseconds=ticks // 10)
 
 
 def day(number: int) -> Instant:

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar, cast
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
 from harness.model.outcome import Outcome, Result
-from harness.workload.keys.scheme import Key
+from harness.workload.keys.design import Key
 from harness.workload.operation_source import Steps, Task
 
 _T = TypeVar("_T")
@@ -35,7 +35,7 @@ class Tasks:
     """Makes tasks, and remembers the rows that they inserted.
 
     Args:
-        new: Makes the next new row for a drawn partition.
+        new: Makes the next new row for what was drawn.
         content: Makes the properties of the entity with this key and number.
         remembered: Largest number of remembered rows that were inserted alone, and of those
             inserted by transactions; the oldest are forgotten first.
@@ -96,9 +96,9 @@ class Tasks:
             properties={f"Hour{hour:02d}": hour * 1.5},
         )
 
-    def insert(self, partition: int) -> Steps:
+    def insert(self, drawn: int) -> Steps:
         """Insert a new row, then its copies."""
-        return self._insert(self._new(partition))
+        return self._insert(self._new(drawn))
 
     def _insert(self, row: TaskRow, name: str = "") -> Steps:
         result = yield self.write(Kind.INSERT, row.key, row.number, name=name)
@@ -117,10 +117,10 @@ class Tasks:
                 inserted.append((table, key))
         return dataclasses.replace(row, copies=tuple(inserted))
 
-    def delete(self, partition: int) -> Steps:
+    def delete(self, drawn: int) -> Steps:
         """Delete the oldest inserted row, then its copies; insert one if there is none."""
         if not self._rows:
-            return self.insert(partition)
+            return self.insert(drawn)
         return self._delete(self._rows.popleft())
 
     def _delete(self, row: TaskRow) -> Steps:
@@ -150,15 +150,15 @@ class Tasks:
         elif result.outcome.succeeded:
             yield self.write(Kind.UPDATE_MERGE, row.key, row.number, name="update_after_read")
 
-    def key_change(self, partition: int) -> Steps:
+    def key_change(self, drawn: int) -> Steps:
         """Give the oldest inserted row another key: delete it, then insert it under the new key.
 
         Within a partition one transaction does both. Between partitions, or with copies, the
         entity is lost if a later step fails. If there is no inserted row, one is inserted.
         """
         if not self._rows:
-            return self.insert(partition)
-        old, new = self._rows.popleft(), self._new(partition)
+            return self.insert(drawn)
+        old, new = self._rows.popleft(), self._new(drawn)
         if old.copies or new.copies or old.key.partition_key != new.key.partition_key:
             return self._delete_and_insert(old, new)
         return self._replace(old, new)
@@ -176,11 +176,11 @@ class Tasks:
         if result.outcome.succeeded:
             self._rows.append(new)
 
-    def transaction(self, partition: int, touched: Iterable[tuple[Kind, Key, int]]) -> Task:
+    def transaction(self, drawn: int, touched: Iterable[tuple[Kind, Key, int]]) -> Task:
         """Entity group transaction.
 
         Args:
-            partition: The partition that was drawn.
+            drawn: What was drawn, of which new rows are made.
             touched: Kind, key and number of an existing row for each operation. An insert takes
                 a new row instead. A delete takes a row that an earlier transaction inserted; if
                 there is none, it becomes an insert.
@@ -189,7 +189,7 @@ class Tasks:
         # A transaction stays in one partition: that of its existing rows or, if there are none, of
         # its first new row, even if the next new row would go to another partition.
         existing = [key for kind, key, _ in wanted if kind not in _COMING_AND_GOING]
-        new = None if existing else self._new(partition)
+        new = None if existing else self._new(drawn)
         home = existing[0].partition_key if new is None else new.key.partition_key
         parts: list[Operation] = []
         added: list[TaskRow] = []
@@ -201,7 +201,7 @@ class Tasks:
                 removed.append(row)
                 parts.append(_without_content(kind, row.key))
             else:
-                created, new = new or self._new(partition), None
+                created, new = new or self._new(drawn), None
                 row = dataclasses.replace(
                     created, key=dataclasses.replace(created.key, partition_key=home)
                 )

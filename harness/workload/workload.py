@@ -1,4 +1,4 @@
-"""The operation source of a mix: weighted actions over the keys of a scheme."""
+"""The operation source of a mix: weighted actions over the keys of a design."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 from harness.model.operation import Kind, Operation, new_operation, transaction
 from harness.workload.entity_factory import EntityFactory, unpacked
-from harness.workload.keys.pickers import Picker
-from harness.workload.keys.scheme import Key, KeyScheme, new_key
+from harness.workload.keys.design import Key, KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, Task
 from harness.workload.queries import Queries, QueryShape
@@ -40,9 +39,9 @@ def _unpacking(read: Operation) -> Steps:
 class Workload:
     """The operations of one worker.
 
-    Reads, upserts and updates go to loaded rows, or to newly inserted rows if the picker prefers
-    the newest. A delete takes the oldest row that this worker inserted; if there is none, it
-    becomes an insert. The operations depend only on the arguments, the random source and the
+    Reads, upserts and updates go to loaded rows, or also to newly inserted rows if the design
+    prefers the newest. A delete takes the oldest row that this worker inserted; if there is none,
+    it becomes an insert. The operations depend only on the arguments, the random source and the
     results of earlier operations: the same seed gives the same list.
 
     Args:
@@ -55,8 +54,7 @@ class Workload:
     def __init__(
         self,
         *,
-        scheme: KeyScheme,
-        picker: Picker,
+        design: KeyDesign,
         mix: ActionMix[Action],
         entities: EntityFactory,
         transaction_size: int = 10,
@@ -65,8 +63,8 @@ class Workload:
         worker: int = 0,
         loading_size: int = MAX_TRANSACTION_OPERATIONS,
     ) -> None:
-        self._scheme = scheme
-        self._picker = picker
+        self._design = design
+        self._draw = design.picker(worker)
         self._mix = mix
         self._entities = entities
         self._transaction_size = transaction_size
@@ -81,32 +79,32 @@ class Workload:
             Action.TRANSACTION in mix.actions
             and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
         )
-        scans = Queries(scheme, queries or QueryShape(), moving=moving)
+        scans = Queries(design, queries or QueryShape(), moving=moving)
         self._make: dict[Action, Callable[[int, random.Random], Task]] = {
             Action.POINT_QUERY: self._point_query,
             **scans.by_action(self._partition),
-            Action.INSERT: lambda drawn, _: self._tasks.insert(self._partition(drawn)),
-            Action.DELETE: lambda drawn, _: self._tasks.delete(self._partition(drawn)),
-            Action.TRANSACTION: lambda drawn, rng: self._transaction(self._partition(drawn), rng),
+            Action.INSERT: lambda drawn, _: self._tasks.insert(drawn),
+            Action.DELETE: lambda drawn, _: self._tasks.delete(drawn),
+            Action.TRANSACTION: self._transaction,
             Action.SERIES_MERGE: self._series_merge,
             Action.CONDITIONAL_UPDATE: lambda drawn, rng: self._tasks.conditional_update(
                 *self._row(drawn, rng)
             ),
             Action.READ_THEN_WRITE: self._read_then_write,
-            Action.KEY_CHANGE: lambda drawn, _: self._tasks.key_change(self._partition(drawn)),
+            Action.KEY_CHANGE: lambda drawn, _: self._tasks.key_change(drawn),
         }
 
     @property
     def tables(self) -> tuple[str, ...]:
-        return self._scheme.tables
+        return self._design.tables
 
     @property
     def loaded_entities(self) -> int:
-        return self._scheme.rows.total * len(self._scheme.tables)
+        return self._design.rows.total * len(self._design.tables)
 
     def partitions(self) -> Iterator[str]:
-        yield from (self._scheme.partition_key(number) for number in range(self._scheme.count))
-        if len(self._scheme.tables) > 1:
+        yield from map(self._design.partition_key, range(self._design.count))
+        if len(self._design.tables) > 1:
             yield from dict.fromkeys(copy.partition for copy in self._copies())
 
     def next_task(self, rng: random.Random) -> Task:
@@ -117,7 +115,7 @@ class Workload:
 
     def _task(self, rng: random.Random) -> Task:
         action = self._mix.draw(rng)
-        drawn = self._picker.draw(rng)
+        drawn = self._draw(rng)
         make = self._make.get(action)
         if make is not None:
             return make(drawn, rng)
@@ -126,59 +124,54 @@ class Workload:
 
     def loading(self) -> Iterator[Operation]:
         """The transactions that load every partition; then the copies under further keys."""
-        scheme = self._scheme
-        for partition in range(scheme.count):
-            rows = scheme.rows.of(partition)
+        design = self._design
+        for partition in range(design.count):
+            rows = design.rows.of(partition)
             for first in range(0, rows, self._loading_size):
                 last = min(first + self._loading_size, rows)
                 parts = tuple(self._loaded(partition, row) for row in range(first, last))
                 yield transaction(parts) if len(parts) > 1 else parts[0]
-        if len(scheme.tables) > 1:
+        if len(design.tables) > 1:
             yield from self._copies()
 
     def _copies(self) -> Iterator[Operation]:
-        scheme = self._scheme
-        for partition in range(scheme.count):
-            for row in range(scheme.rows.of(partition)):
-                number = scheme.rows.before(partition) + row
-                for table, key in scheme.copies(self._key(partition, row), number):
+        design = self._design
+        for partition in range(design.count):
+            for row in range(design.rows.of(partition)):
+                number = design.rows.before(partition) + row
+                for table, key in design.copies(partition, row):
                     yield self._tasks.write(Kind.INSERT, key, number, table=table)
 
     def _loaded(self, partition: int, row: int) -> Operation:
-        number = self._scheme.rows.before(partition) + row
-        return self._tasks.write(Kind.INSERT, self._key(partition, row), number)
+        number = self._design.rows.before(partition) + row
+        return self._tasks.write(Kind.INSERT, self._design.key(partition, row), number)
 
-    def _key(self, partition: int, row: int) -> Key:
-        scheme = self._scheme
-        return new_key(
-            partition_key=scheme.partition_key(partition), row_key=scheme.row_key(partition, row)
-        )
-
-    def _new(self, partition: int) -> TaskRow:
+    def _new(self, drawn: int) -> TaskRow:
         self._inserted += 1
-        scheme = self._scheme
-        key = scheme.inserted(partition, self._worker, self._inserted)
-        number = scheme.rows.total + self._inserted
-        return TaskRow(key=key, number=number, copies=scheme.copies(key, number))
+        design, place = self._design, (drawn, self._worker, self._inserted)
+        return TaskRow(
+            key=design.new(*place),
+            number=design.rows.total + self._inserted,
+            copies=design.new_copies(*place),
+        )
 
     def _content(self, key: Key, number: int) -> Properties:
         self._version += 1
         return self._entities.properties(key.partition_key, key.row_key, self._version, number)
 
-    def _partition(self, drawn: int) -> int:
-        """The loaded partition for a drawn number, or for a drawn age."""
-        return self._scheme.by_age(drawn) if self._picker.newest_first else drawn
+    def _partition(self, drawn: int, rng: random.Random) -> int:
+        return self._design.partition_of(drawn, rng)
 
     def _row(self, drawn: int, rng: random.Random) -> tuple[Key, int]:
         """An existing row and its number; the newest are those that this worker inserted."""
-        scheme, partition = self._scheme, drawn
-        if self._picker.newest_first:
+        design = self._design
+        if design.newest_first:
             newer = self._tasks.newest(drawn)
             if newer is not None:
                 return newer.key, newer.number
-            partition = scheme.by_age(drawn - self._tasks.known)
-        row = int(rng.random() * scheme.rows.of(partition))
-        return self._key(partition, row), scheme.rows.before(partition) + row
+            drawn -= self._tasks.known
+        partition, row = design.row_of(drawn, rng)
+        return design.key(partition, row), design.rows.before(partition) + row
 
     def _point_query(self, drawn: int, rng: random.Random) -> Operation:
         key, _ = self._row(drawn, rng)
@@ -192,19 +185,20 @@ class Workload:
 
     def _read_then_write(self, drawn: int, rng: random.Random) -> Task:
         if rng.random() < 0.5:
-            return self._tasks.read_then_write(self._new(self._partition(drawn)))
+            return self._tasks.read_then_write(self._new(drawn))
         key, number = self._row(drawn, rng)
         return self._tasks.read_then_write(TaskRow(key=key, number=number))
 
-    def _transaction(self, partition: int, rng: random.Random) -> Task:
-        scheme = self._scheme
+    def _transaction(self, drawn: int, rng: random.Random) -> Task:
+        design, partition = self._design, self._design.partition_of(drawn, rng)
         kinds = self._transaction_kinds
-        rows = scheme.rows.of(partition)
+        rows = design.rows.of(partition)
         # Consecutive rows modulo the number of rows are distinct if there are enough of them.
         first = int(rng.random() * rows)
-        before = scheme.rows.before(partition)
+        before = design.rows.before(partition)
         touched = []
         for offset in range(self._transaction_size):
             row = (first + offset) % rows
-            touched.append((kinds[offset % len(kinds)], self._key(partition, row), before + row))
-        return self._tasks.transaction(partition, touched)
+            key = design.key(partition, row)
+            touched.append((kinds[offset % len(kinds)], key, before + row))
+        return self._tasks.transaction(drawn, touched)

@@ -19,19 +19,23 @@ pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 HOT_KEY = """\
 # What does one busy tenant among twenty do?
 
-[keys]
-partitions = 20
-rows_per_partition = 10
+[fields.tenant]
+values = 20
+prefix = "p"
 distribution = "zipfian"
 theta = 1.3
+
+[keys]
+partition_key = "{tenant}"
+rows_per_partition = 10
 
 [load]
 users = 8
 max_entities_per_s = 300
 """
 """A file of one's own: it can be chosen because Locust was started with it."""
-LIGHT = ("--set", "keys.partitions=50", "--set", "load.max_entities_per_s=150")
-"""A small table and a low rate. Pictures are made with the profiles as they are."""
+LIGHT = ("--set", "load.max_entities_per_s=150")
+"""A low rate. Pictures are made with the profiles as they are."""
 LIMIT = 70.0 if UPDATE else 25.0
 """A partition serves so little that only the busiest asks for more."""
 

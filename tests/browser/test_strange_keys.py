@@ -56,8 +56,10 @@ PROFILE = """\
 
 scenario = "FILE:Strange"
 
+[fields.key]
+values = 6
+
 [keys]
-partitions = 6
 rows_per_partition = 5
 """
 LOCUSTFILE = f"""\

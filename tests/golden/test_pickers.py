@@ -11,7 +11,7 @@ from tests.support.golden import check
 
 def drawn(name: str, count: int) -> str:
     """The first draws of a picker as a line of the golden file."""
-    shape = Shape(theta=0.99, hot_operations=0.8, hot_keys=0.2, start=2 * 7919)
+    shape = Shape(theta=0.99, hot_share=0.8, hot_values=10, start=2 * 7919)
     picker = PICKERS[name](count, shape)
     rng = random.Random(1)
     draws = [picker.draw(rng) for _ in range(50)]

@@ -16,96 +16,98 @@ from harness.profile.practices.checklist import PRACTICES
 from harness.profile.practices.practice import UNIT_LIMITS, Practice
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
-from harness.workload.keys.schemes import SCHEMES
 from tests.support.golden import check
+from tests.support.keys import documented, sized_settings
 
 SAMPLE = 600
 """Operations: enough for what is looked for here, and soon made."""
-SPREAD = {"partitions": 20, "rows_per_partition": 50}
-ONE_ROW = {"partitions": 200, "rows_per_partition": 1}
+SPREAD: dict[str, dict[str, Any]] = {
+    "fields": {"key": {"values": 20, "prefix": "p"}},
+    "keys": {"partition_key": "{key}", "rows_per_partition": 50},
+}
 PROFILES = """\
 [append-only]
-keys.scheme = 'append-only'; mix.insert = 1
-keys.scheme = 'hash-prefix'; mix.insert = 1
-keys.scheme = 'prepend-only'; mix.insert = 1
-keys.scheme = 'unique'; mix.insert = 1
-keys.scheme = 'append-only-unpadded'; mix.insert = 1
-keys.scheme = 'device'; mix.insert = 1
-keys.scheme = 'date'; mix.insert = 1; mix.point_query = 1
-keys.scheme = 'device-date'; keys.periods = 2; mix.insert = 1
-keys.scheme = 'index-table'; mix.insert = 1
-keys.scheme = 'customer'; keys.distribution = 'zipfian'; mix.insert = 1
-keys.scheme = 'append-only'; mix.insert = 6; mix.point_query = 94
-keys.scheme = 'natural-key'; mix.insert = 6; mix.point_query = 94
-keys.scheme = 'append-only'; mix.point_query = 1
+design = 'compare-append-only'; mix.insert = 1
+design = 'hash-prefix'; mix.insert = 1
+design = 'prepend-only'; mix.insert = 1
+design = 'compare-unique'; mix.insert = 1
+design = 'append-only-unpadded'; mix.insert = 1
+design = 'inverted-timestamp'; mix.insert = 1
+design = 'log-by-date'; mix.insert = 1; mix.point_query = 1
+design = 'device-date'; mix.insert = 1
+design = 'index-table'; mix.insert = 1
+fields.key.distribution = 'zipfian'; mix.insert = 1
+design = 'compare-append-only'; mix.insert = 6; mix.point_query = 94
+design = 'natural-key'; mix.insert = 6; mix.point_query = 94
+design = 'compare-append-only'; mix.point_query = 1
 [date-key]
-keys.scheme = 'date'; mix.insert = 1
-keys.scheme = 'date'; mix.upsert_merge = 1
-keys.scheme = 'device-date'; mix.insert = 1
+design = 'log-by-date'; mix.insert = 1
+design = 'log-by-date'; mix.upsert_merge = 1
+design = 'device-date'; mix.insert = 1
 [zero-padding]
-keys.scheme = 'append-only-unpadded'; mix.point_query = 1
-keys.scheme = 'append-only-unpadded'; mix.partition_range_scan = 1
-keys.scheme = 'append-only'; mix.insert = 1; mix.partition_range_scan = 1
-keys.scheme = 'unique'; mix.insert = 1
+design = 'append-only-unpadded'; mix.point_query = 1
+design = 'append-only-unpadded'; mix.partition_range_scan = 1
+design = 'compare-append-only'; mix.insert = 1; mix.partition_range_scan = 1
+design = 'compare-unique'; mix.insert = 1
 [hot-partition]
-keys.distribution = 'zipfian'; load.max_entities_per_s = 20000
-keys.partitions = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 20000
-keys.distribution = 'zipfian'; load.max_entities_per_s = 500
-keys.partitions = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 500
+fields.key.distribution = 'zipfian'; load.max_entities_per_s = 20000
+fields.key.values = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 20000
+fields.key.distribution = 'zipfian'; load.max_entities_per_s = 500
+fields.key.values = 50; keys.rows_per_partition = 50; load.max_entities_per_s = 500
 mix.full_table_scan = 1
 [hot-row]
-keys.partitions = 1; keys.rows_per_partition = 1; mix.upsert_merge = 1; \
+fields.key.values = 1; keys.rows_per_partition = 1; mix.upsert_merge = 1; \
 load.max_entities_per_s = 5000
-keys.partitions = 1; mix.upsert_merge = 1; load.max_entities_per_s = 5000
+fields.key.values = 1; mix.upsert_merge = 1; load.max_entities_per_s = 5000
 [hot-range]
-keys.scheme = 'append-only'; keys.distribution = 'hotspot'; keys.hot_keys = 0.04; \
-keys.hot_operations = 0.9; mix.point_query = 1
-keys.scheme = 'append-only'; mix.point_query = 1
-keys.partitions = 5
+design = 'compare-append-only'; mix.point_query = 1; \
+fields.row = {sequence = true, distribution = 'latest', theta = 2}
+design = 'compare-append-only'; mix.point_query = 1
+fields.key.values = 5
 [constant-partition-key]
-keys.scheme = 'single'
-keys.partitions = 2
+design = 'compare-single'
+fields.key.values = 2
 [guid-partition-key]
-keys.scheme = 'unique'; mix.full_table_scan = 1; mix.point_query = 9
-keys.scheme = 'unique'; mix.point_query = 1
+design = 'compare-unique'; mix.full_table_scan = 1; mix.point_query = 9
+design = 'compare-unique'; mix.point_query = 1
 mix.upsert_merge = 1
 [guid-row-key]
-keys.row_keys = 'guid'; mix.row_range_scan = 1
-keys.row_keys = 'guid'; mix.partition_scan = 1
-keys.row_keys = 'guid'; mix.point_query = 1
+keys.row_key = '{row:guid}'; mix.row_range_scan = 1
+keys.row_key = '{row:guid}'; mix.partition_scan = 1
+keys.row_key = '{row:guid}'; mix.point_query = 1
 [tiny-partitions]
-keys.scheme = 'unique'; mix.full_table_scan = 1
-keys.scheme = 'unique'; mix.point_query = 1
-keys.scheme = 'append-only'; mix.partition_range_scan = 1
+design = 'compare-unique'; mix.full_table_scan = 1
+design = 'compare-unique'; mix.point_query = 1
+design = 'compare-append-only'; mix.partition_range_scan = 1
 mix.partition_range_scan = 1
 [large-partitions]
 keys.rows_per_partition = 1000000
 keys.rows_per_partition = 99999
 keys.rows_per_partition = 100000
 keys.rows_per_partition = 10
-keys.scheme = 'device'; load.operations_per_s = 10; mix.insert = 1; mix.point_query = 9
-keys.scheme = 'device'; load.operations_per_s = 1; mix.insert = 1; mix.partition_scan = 1
-keys.scheme = 'device'; load.operations_per_s = 100; mix.insert = 1; mix.delete = 1
-keys.scheme = 'device-date'; keys.periods = 2; load.operations_per_s = 10; mix.insert = 1
-keys.scheme = 'date'; load.operations_per_s = 10; mix.insert = 1
-keys.scheme = 'unique'; load.operations_per_s = 10; mix.insert = 1
+design = 'inverted-timestamp'; load.operations_per_s = 10; mix.insert = 1; mix.point_query = 9
+design = 'inverted-timestamp'; load.operations_per_s = 1; mix.insert = 1; mix.partition_scan = 1
+design = 'inverted-timestamp'; load.operations_per_s = 100; mix.insert = 1; mix.delete = 1
+design = 'device-date'; load.operations_per_s = 10; mix.insert = 1
+design = 'log-by-date'; load.operations_per_s = 10; mix.insert = 1
+design = 'compare-unique'; load.operations_per_s = 10; mix.insert = 1
 load.max_entities_per_s = inf; load.emulator_max_entities_per_s = inf; mix.insert = 1
 [key-properties]
-keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 1
-keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 9; mix.partition_scan = 1
-keys.scheme = 'single'; keys.rows_per_partition = 50; mix.point_query = 1; mix.transaction = 1
-keys.scheme = 'natural-key'; mix.point_query = 1
-keys.scheme = 'device'; mix.point_query = 1
+design = 'compare-single'; keys.rows_per_partition = 50; mix.point_query = 1
+design = 'compare-single'; keys.rows_per_partition = 50; mix.point_query = 9; mix.partition_scan = 1
+design = 'compare-single'; keys.rows_per_partition = 50; mix.point_query = 1; mix.transaction = 1
+design = 'natural-key'; mix.point_query = 1
+design = 'inverted-timestamp'; mix.point_query = 1
 [key-length]
-keys.prefix = 'BIB:12345678123456781234567812345678123456781234567812345678\
+fields.key.prefix = 'BIB:12345678123456781234567812345678123456781234567812345678\
 12345678123456781234567812345678123456781234567812345678'
-keys.prefix = 'BIB:1234567812345678123456781234567812345678123456781234567812345678\
+fields.key.prefix = 'BIB:1234567812345678123456781234567812345678123456781234567812345678\
 123456781234567812345678'
 [key-characters]
-keys.prefix = 'Zürich-'
-keys.prefix = 'Zuerich-'
-keys.prefix = 'two words '
-keys.prefix = 'BIB:'
+fields.key.prefix = 'Zürich-'
+fields.key.prefix = 'Zuerich-'
+fields.key.prefix = 'two words '
+fields.key.prefix = 'BIB:'
 [key-change]
 mix.insert = 1; mix.key_change = 1
 mix.insert = 1
@@ -137,8 +139,8 @@ query.returned_share = 0.01; mix.partition_scan = 1
 query.returned_share = 1; mix.partition_scan = 1
 query.returned_share = 0.3; mix.full_table_scan = 1
 query.returned_share = 0.8; mix.full_table_scan = 1
-keys.scheme = 'hash-prefix'; query.partitions = 10; mix.partition_range_scan = 1
-keys.scheme = 'append-only'; query.partitions = 10; mix.partition_range_scan = 1
+design = 'hash-prefix'; query.partitions = 10; mix.partition_range_scan = 1
+design = 'compare-append-only'; query.partitions = 10; mix.partition_range_scan = 1
 mix.point_query = 1
 [filtering]
 keys.rows_per_partition = 2000; mix.partition_scan = 1
@@ -149,30 +151,30 @@ mix.partition_scan = 1
 query.select = ['Count']; mix.partition_scan = 1
 mix.point_query = 1
 [data-series]
-keys.scheme = 'device'; query.rows = 24; mix.insert = 1; mix.row_range_scan = 1
-keys.scheme = 'device'; mix.series_merge = 1; mix.point_query = 1
-keys.rows_per_partition = 500; keys.scheme = 'device'; query.rows = 400; mix.insert = 1; \
+design = 'inverted-timestamp'; query.rows = 24; mix.insert = 1; mix.row_range_scan = 1
+design = 'inverted-timestamp'; mix.series_merge = 1; mix.point_query = 1
+design = 'inverted-timestamp'; keys.rows_per_partition = 500; query.rows = 400; mix.insert = 1; \
 mix.row_range_scan = 1
 mix.insert = 1; mix.point_query = 1; mix.row_range_scan = 1
 mix.row_range_scan = 1
 [blobs]
-keys.scheme = 'device'; transaction.kinds = ['insert']; transaction.operations = 20; \
+design = 'inverted-timestamp'; transaction.kinds = ['insert']; transaction.operations = 20; \
 mix.transaction = 1; mix.row_range_scan = 1
 mix.insert = 1; mix.row_range_scan = 1
 mix.transaction = 1; mix.row_range_scan = 1
 [transactions]
-keys.partitions = 1; mix.upsert_merge = 1
-keys.partitions = 20; mix.upsert_merge = 1
-keys.partitions = 1; mix.upsert_merge = 9; mix.transaction = 1
-keys.partitions = 1; mix.transaction = 1
+fields.key.values = 1; mix.upsert_merge = 1
+fields.key.values = 20; mix.upsert_merge = 1
+fields.key.values = 1; mix.upsert_merge = 9; mix.transaction = 1
+fields.key.values = 1; mix.transaction = 1
 mix.point_query = 1
 [upsert]
 mix.read_then_write = 1
 mix.conditional_update = 1; mix.point_query = 1; mix.upsert_merge = 1
 mix.point_query = 1
 [index-rows]
-keys.scheme = 'index-table'; mix.insert = 1
-keys.scheme = 'customer'; mix.insert = 1
+design = 'index-table'; mix.insert = 1
+mix.insert = 1
 [parallelism]
 load.max_entities_per_s = inf; load.users = 100
 load.users = 100
@@ -210,13 +212,23 @@ TRIED_BESIDE = {"blob-names", "valid-keys"}
 
 
 def profile(settings: str) -> Profile:
-    """A profile of 20 partitions with 50 rows, or of 200 with one, unless it says otherwise."""
+    """A profile of 20 partitions with 50 rows, or of 200 with one, unless it says otherwise.
+
+    ``design`` is the name of a documented one.
+    """
     content: dict[str, Any] = tomllib.loads(settings.replace("; ", "\n"))
-    keys = content.get("keys", {})
-    scheme = keys.get("scheme")
-    base = ONE_ROW if scheme and SCHEMES[scheme].one_row else SPREAD
-    if scheme != "single":
-        content["keys"] = base | keys
+    base, name = SPREAD, content.pop("design", None)
+    if name is not None:
+        base = sized_settings(
+            name, 200 if documented(name, rows_per_partition=1).one_row else 20, 50
+        )
+    for part, defaults in base.items():
+        given = content.setdefault(part, {})
+        for setting, value in defaults.items():
+            if isinstance(value, dict):
+                given[setting] = value | given.get(setting, {})
+            else:
+                given.setdefault(setting, value)
     return parse({"question": "Why?", **content}, source="a test")
 
 

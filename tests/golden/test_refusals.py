@@ -30,8 +30,8 @@ entity.size_bytes = 1048577
 entity.size_bytes = 50
 entity.size_bytes = 100000; transaction.operations = 100
 keys.rows_per_partition = 5; transaction.operations = 10
-keys.partitions = 2; keys.rows_per_partition = [40, 5]; transaction.operations = 10
-keys.prefix = "a\\u0000"
+fields.key.values = 2; keys.partition_key = '{key}'; keys.rows_per_partition = [40, 5]; \
+transaction.operations = 10
 mix.point_query = 0
 load.run_time_s = 0
 load.max_entities_per_s = 0
@@ -68,28 +68,16 @@ search = {}; stage = [{for_s = 5, to_entities_per_s = 50}]
 search = {}; load.entities_per_s = 5
 audit.most_rows = 0
 fail_fast = 'yes'
-keys.scheme = 'spraed'
 load.usrs = 5
 search.facter = 2
 stage = [{for_s = 5, to_entities_per_s = 50, jmp = true}]
 lod.users = 5
-keys.distribution = 'zipf'
-keys.row_keys = 'uuid'
-keys.scheme = 'single'; keys.partitions = 2
-keys.scheme = 'unique'; keys.rows_per_partition = 1000
-keys.scheme = 'natural-key'; keys.partitions = 3; keys.rows_per_partition = [1, 1, 2]
-keys.scheme = 'append-only'; keys.rows_per_partition = 2
-keys.scheme = 'date'; keys.partitions = 4; keys.rows_per_partition = 2; keys.periods = 2
-keys.scheme = 'customer-year'; keys.partitions = 8000; keys.periods = 8000
-keys.scheme = 'publish-month'; keys.partitions = 95713; keys.rows_per_partition = 2
-keys.periods = 4
-keys.scheme = 'device-date'; keys.partitions = 5; keys.periods = 2
-keys.partitions = 3; keys.rows_per_partition = [50, 60]
-keys.partitions = 2; keys.rows_per_partition = [5, 0]
+keys.rows_per_partition = [5, 0]
 keys.rows_per_partition = 'many'
-keys.scheme = 'unique'; keys.rows_per_partition = 1; mix.transaction = 1
-keys.scheme = 'unique'; keys.rows_per_partition = 1; mix.row_range_scan = 1
-keys.scheme = 'date'; transaction.kinds = ['insert', 'upsert_merge']
+keys.partition_key = '{row:guid}'; keys.row_key = ''; mix.transaction = 1
+keys.partition_key = '{row:guid}'; keys.row_key = ''; mix.row_range_scan = 1
+fields.time.history = '3 days'; keys.partition_key = '{time:day}'; \
+transaction.kinds = ['insert', 'upsert_merge']
 transaction.kinds = []
 transaction.kinds = ['merge']
 query.by_key_bounds = true; query.returned_share = 0.5
@@ -98,19 +86,107 @@ scenario = 'blog'; mix.insert = 1
 actions.read = 1
 scenario = 'blog'; actions.read = -1
 """
+FIELDS = """\
+keys.partition_key = '{custmer}'
+keys.partition_key = '{partition_key}'
+keys.partition_key = '{row:week}'
+keys.partition_key = '{row:bucket}'
+keys.partition_key = '{row:bucket1}'
+keys.partition_key = '{row:bucket20000}'
+keys.partition_key = '{row:hash9}'
+keys.partition_key = '{row:pad101}'
+keys.partition_key = '{row:first0}'
+keys.partition_key = '{row'
+keys.partition_key = 'row}'
+keys.partition_key = '{}'
+keys.partition_key = '{row!r}'
+keys.partition_key = 'a/b'
+keys.partition_key = 'a{row}#'
+keys.row_key = "a\\u0000{row}"
+keys.partition_key = 7
+keys.index.partition_key = '{row}'
+keys.index = {partition_key = '{x}', row_key = '{row}'}
+fields.city = {}; keys.partition_key = '{city}'
+fields.city.values = 0; keys.partition_key = '{city}'
+fields.city.values = -1; keys.partition_key = '{city}'
+fields.city.values = 2000000; keys.partition_key = '{city}'
+fields.city.values = 'many'; keys.partition_key = '{city}'
+fields.city.values = []; keys.partition_key = '{city}'
+fields.city.values = ['a', 'b', 'a']; keys.partition_key = '{city}'
+fields.city.values = ['a', 7]; keys.partition_key = '{city}'
+fields.city.values = ['a', 'b/c']; keys.partition_key = '{city}'
+fields.city = 5; keys.partition_key = '{city}'
+fields.city.value = 5; keys.partition_key = '{city}'
+fields.city.sequence = 'yes'; keys.partition_key = '{city:bucket16}'
+fields.city = {values = 5, history = '3 days'}; keys.partition_key = '{city}'
+fields.city = {values = 5, sequence = true}; keys.partition_key = '{city}'
+fields.city = {values = ['a', 'b'], prefix = 'c'}; keys.partition_key = '{city}'
+fields.city = {values = 5, prefix = 'a/b'}; keys.partition_key = '{city}'
+fields.city = {values = 5, weights = 'sales'}; keys.partition_key = '{city}'
+fields.city = {values = 5, distribution = 'zipf'}; keys.partition_key = '{city}'
+fields.city = {values = 5, distribution = 'hot', hot_share = 0}; keys.partition_key = '{city}'
+fields.city = {values = 5, theta = 9}; keys.partition_key = '{city}'
+fields.city.from = 'nowhere.csv'; keys.partition_key = '{city}'
+fields.city = {from = 'nowhere.csv', prefix = 'c'}; keys.partition_key = '{city}'
+fields.time.history = '12'; keys.partition_key = '{time:day}'
+fields.time.history = 12; keys.partition_key = '{time:day}'
+fields.time.history = 'a year'; keys.partition_key = '{time:day}'
+fields.time.history = '12 moons'; keys.partition_key = '{time:day}'
+fields.time.history = '0 days'; keys.partition_key = '{time:day}'
+fields.time.history = '500 years'; keys.partition_key = '{time:day}'
+fields.time = {history = '3 days', distribution = 'zipfian'}; keys.partition_key = '{time:day}'
+fields.time = {history = '3 days', prefix = 't'}; keys.partition_key = '{time:day}'
+fields.time.history = '3 days'; fields.day.history = '3 days'; \
+keys.partition_key = '{time:day}{day:day}'
+fields.n = {sequence = true, distribution = 'hot'}; keys.row_key = '{n}'
+fields.n.sequence = true; keys.row_key = '{n}-{row}'
+fields.city.values = 5
+fields.'1st'.values = 5; keys.partition_key = '{1st}'
+fields.'my field'.values = 5; keys.partition_key = '{my field}'
+fields.partition_key.values = 5; keys.partition_key = '{partition_key}'
+fields.city.values = 5; keys.partition_key = '{city}'; keys.row_key = 'x'
+fields.city.values = 5; keys.row_key = '{city:first3}'; mix.point_query = 1
+fields.city.values = 5; keys.partition_key = '{city:bucket3}'; keys.row_key = 'x'
+fields.city.values = 5; keys.row_key = '{city}'; keys.rows_per_partition = 6
+fields.time.history = '3 days'; keys.partition_key = '{time:day}'; keys.row_key = 'x'
+keys.partition_key = '{row:bucket16}'; keys.row_key = 'x'
+keys.partition_key = '{row:hash6}'
+fields.city.values = 2000; fields.shop.values = 2000; keys.partition_key = '{city}{shop}'
+fields.city.values = 5; keys.partition_key = '{city}'; keys.partitions = 5
+fields.city.values = 3; keys.partition_key = '{city}'; keys.rows_per_partition = [50, 60]
+fields.city.values = 3; keys.partition_key = '{city:bucket2}'; keys.rows_per_partition = [50, 60]
+keys.partition_key = '{row}'; keys.rows_per_partition = 9
+keys.partition_key = '{row}'; keys.rows_per_partition = [1, 1]
+keys.partition_key = '{row:bucket16}'; keys.rows_per_partition = 1000000
+keys.partition_key = '{row:bucket16}'; transaction.kinds = ['insert']
+fields.city.values = 5; keys.row_key = '{city}'; keys.rows_per_partition = 5; mix.insert = 1
+fields.city.values = 5; keys.row_key = '{city}'; keys.rows_per_partition = 5; mix.transaction = 1; \
+transaction.kinds = ['delete']; transaction.operations = 2
+scenario = 'iot-telemetry'; fields.device.values = 5; fields.day.values = 5
+scenario = 'iot-telemetry'; fields.device.values = ['a', 'b']
+scenario = 'iot-telemetry'; fields.device.history = '3 days'
+scenario = 'iot-telemetry'; keys.partition_key = '{device}'
+scenario = 'iot-telemetry'; keys.partitions = 5
+keys.scheme = 'spread'; keys.partitions = 50; keys.distribution = 'zipfian'
+keys.scheme = 'customer-month'
+keys.partitions = 5
+keys.prefix = 'BIB:'; load.usrs = 5
+"""
+"""Fields, and the keys made of them."""
 SEVERAL_AT_ONCE = (
-    "keys.scheme = 'natural-key'; keys.rows_per_partition = 9; keys.periods = 2; "
-    "keys.row_keys = 'guid'; mix.transaction = 1; mix.row_range_scan = 1",
-    "keys.scheme = 'single'; keys.partitions = 2; keys.rows_per_partition = [5, 6, 7]; "
-    "mix.transaction = 1; load.entities_per_s = 9.0; stage = [{for_s = 5, to_users = 0}]",
-    "seed = -1; limits.billions = 1; keys.scheme = 'unique'; mix.row_range_scan = 1; "
+    "fields.city = {values = ['a', 'a'], prefix = 'c'}; keys.partition_key = '{town}'; "
+    "keys.row_key = '{row:week}'; mix.transaction = 1; mix.row_range_scan = 1",
+    "keys.rows_per_partition = [5, 6, 7]; mix.transaction = 1; load.entities_per_s = 9.0; "
+    "stage = [{for_s = 5, to_users = 0}]",
+    "seed = -1; limits.billions = 1; keys.partition_key = '{row}'; mix.row_range_scan = 1; "
     "search = {}; load.operations_per_s = 5.0",
-    "keys.partitions = 0; keys.prefix = 'a/b'; load.users = 'many'; limits.billions = 1; "
+    "keys.partitions = 0; keys.row_key = 'a/b'; load.users = 'many'; limits.billions = 1; "
     "conditions = ['p99(service) < soon']",
-    "keys.scheme = 'uniqe'; keys.periods = 4; mix.transaction = 1; seed = -1",
+    "fields.city.distribution = 'zipf'; keys.partition_key = '{town}'; mix.transaction = 1; "
+    "seed = -1",
 )
 
-TOO_LONG = f"keys.prefix = '{'k' * 1020}'"
+TOO_LONG = f"keys.partition_key = '{'k' * 1030}'"
 
 KEY_SCHEMES = """\
 match.row_key = '.'
@@ -296,7 +372,8 @@ def endpoint(written: str) -> None:
 @pytest.mark.parametrize(
     ("name", "read", "cases"),
     [
-        ("profiles", profile, (*PROFILES.splitlines(), *SEVERAL_AT_ONCE, TOO_LONG)),
+        ("profiles", profile, (*PROFILES.splitlines(), *SEVERAL_AT_ONCE)),
+        ("fields", profile, (*FIELDS.splitlines(), TOO_LONG)),
         ("key-schemes", key_scheme, KEY_SCHEMES.splitlines()),
         ("endpoints", endpoint, ENDPOINTS.splitlines()),
         ("conditions", parse_condition, CONDITIONS.splitlines()),

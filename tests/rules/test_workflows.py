@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from harness.cli import COMMANDS, main
-from harness.profile.profile_loader import parse, question_of, resolve, shipped_names
+from harness.profile.designs import question_of
+from harness.profile.profile_loader import parse, resolve, shipped_names
 from harness.report.compare.regressions import parse_regression
 
 ROOT = Path(__file__).parents[2]

@@ -43,6 +43,16 @@ QUICK = (
 )
 """A small table, a short window, a load that leaves two cores mostly idle. Without conditions a
 busy machine, which makes the verdict client-limited, does not change the exit code."""
+
+
+def spread_over(partitions: int, rows: int) -> tuple[str, ...]:
+    """Options for partitions p0, p1, ... of so many rows, in place of the one of QUICK."""
+    return (
+        *("--set", f"fields.key.values={partitions}", "--set", "fields.key.prefix=p"),
+        *("--set", "keys.partition_key={key}", "--set", f"keys.rows_per_partition={rows}"),
+    )
+
+
 WEB = tuple(option for option in QUICK if option != "--headless")
 """The same with the web UI."""
 JUDGED = ("--set", "conditions=['throttled_ratio < 1%']")

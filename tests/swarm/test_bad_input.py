@@ -38,8 +38,8 @@ user_class = "SinglePartitionUser"
 seed = -1
 conditions = ["throttled < 1%"]
 colour = "blue"
-[keys]
-partitions = 0
+[query]
+rows = 0
 [load]
 users = "many"
 """
@@ -167,7 +167,7 @@ def cases(
         "unknown profile": Case(arguments=unknown, words=no_nosuch),
         "five mistakes": Case(
             arguments=(*at, "--profile", str(mistaken)),
-            words=("5 mistakes", "seed", "conditions.0", "colour", "keys.partitions", "load.users"),
+            words=("5 mistakes", "seed", "conditions.0", "colour", "query.rows", "load.users"),
         ),
         "profile is a directory": Case(
             arguments=(*at, "--profile", str(folder / "folder.toml")),
@@ -230,7 +230,7 @@ def cases(
             asks=True,
         ),
         "keys too long for Azurite": Case(
-            arguments=setting(f"keys.prefix={'k' * 600}", "entity.size_bytes=4096"),
+            arguments=setting(f"keys.partition_key={'k' * 601}", "entity.size_bytes=4096"),
             words=("has 601 characters", "refuses more than 512", "1,024"),
             asks=True,
         ),

@@ -25,13 +25,13 @@ RUN = (
     *("--set", "keys.rows_per_partition=20", "-t", "60s", "--quiet"),
 )
 CASES = {
-    "two tables": ("--profile", "index-table", "--set", "keys.partitions=5"),
+    "two tables": ("--profile", "index-table", "--set", "fields.customer.values=5"),
     "four tables": ("--profile", "customers-products-orders", "-u", "20"),
     "an audit": (
         "--profile",
         "index-table",
         "--set",
-        "keys.partitions=5",
+        "fields.customer.values=5",
         "--set",
         "audit.enabled=true",
         "-u",

@@ -16,7 +16,7 @@ from harness.model.services.cosmos import COSMOS_EMULATOR
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.rehearsal import recorded_charges
-from tests.support.locust_process import QUICK, LocustProcess, Stress, forked
+from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, spread_over
 from tests.support.proxy import Proxy, Seen
 
 pytestmark = pytest.mark.azurite
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.azurite
 CHARGE = re.compile(rb"x-ms-request-charge", re.IGNORECASE)
 LIMITS = "[cosmos]\nprovisioned_ru_per_s = 900.0\nphysical_partitions = 3\n"
 LOAD = (
-    *("--set", "keys.partitions=6", "--set", "keys.rows_per_partition=20"),
+    *spread_over(6, 20),
     *("--set", "mix.insert=20", "--set", "mix.upsert_replace=10", "--set", "mix.delete=10"),
     *("--set", "mix.row_range_scan=5", "--set", "mix.full_table_scan=2"),
     *("--set", "mix.conditional_update=5", "--set", 'transaction.kinds=["upsert_merge","insert"]'),
@@ -71,7 +71,7 @@ def test_a_stand_in_is_found_and_charges_what_was_predicted(
     """By its answers: workers are told. Each operation costs what `harness check` says."""
     load = {"row_range_scan": 20, "full_table_scan": 5, "upsert_merge": 40, "point_query": 35}
     settings = (
-        *("keys.partitions=6", "keys.rows_per_partition=20", f"mix={toml(load)}"),
+        *(*spread_over(6, 20)[1::2], f"mix={toml(load)}"),
         *("endpoint.provisioned_ru_per_s=18000", "endpoint.physical_partitions=3"),
     )
     limits = limits_path("cosmos")
@@ -103,7 +103,7 @@ def test_loading_is_patient_whatever_the_session_repeats(stress: Stress, tmp_pat
     process = stress(
         *QUICK,
         *("--throttling", str(limits), "--session", "sdk-default"),
-        *("--set", "keys.partitions=6", "--set", "keys.rows_per_partition=60"),
+        *spread_over(6, 60),
         *("--set", "mix={point_query=1}", "--set", "load.run_time_s=3"),
     )
     process.wait()
@@ -140,7 +140,7 @@ def test_charges_that_nobody_told_are_unknown(
         process = stress(
             *QUICK,
             *("-H", proxy.url, "--set", f"conditions={conditions}"),
-            *("--set", "keys.partitions=6", "--set", "mix={point_query=50,upsert_merge=50}"),
+            *(*spread_over(6, 100), "--set", "mix={point_query=50,upsert_merge=50}"),
             *("--set", "load.run_time_s=3", "--set", "load.max_entities_per_s=300"),
         )
         assert process.wait() == 3, process.said

@@ -70,7 +70,7 @@ LOAD = (
     ),
     *("--set", "load.entities_per_s=200", "--set", "load.give_up_after_s=1.5"),
     *("--set", "load.settle_s=2", "--set", "loading.settle_s=3", "--set", "conditions=[]"),
-    *("--set", "keys.partitions=4", "--set", "keys.distribution=zipfian"),
+    *("--set", "fields.key.values=4", "--set", "fields.key.distribution=zipfian"),
     *("--set", "keys.rows_per_partition=50"),
     *("--set", "retry.backoff_s=0.1", "--set", "retry.minimum_s=0.1", "--set", "retry.retries=1"),
     *("--set", "limits.billable_transactions=2500", "--metrics-linger", "100"),

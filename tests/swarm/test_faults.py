@@ -60,9 +60,12 @@ PROFILES: dict[str, tuple[int, tuple[str, ...]]] = {
     "optimistic-locking": (10, ()),
     "query-types": (
         100,
-        ("keys.partitions=5", "keys.rows_per_partition=20", "query.rows=10", "query.partitions=2"),
+        (
+            *("fields.key.values=5", "keys.rows_per_partition=20"),
+            *("query.rows=10", "query.partitions=2"),
+        ),
     ),
-    "bank-transfers": (60, ("keys.partitions=30", "actions.statement_of_account=2")),
+    "bank-transfers": (60, ("fields.transfer.values=30", "actions.statement_of_account=2")),
 }
 """By name: entities that are loaded, and what is changed, so that much happens in little time."""
 

@@ -30,7 +30,7 @@ globals().update(runpy.run_path({path!r}, run_name=__name__))
 NO_REPORT, NO_RECORD = 500_000, 16_000
 """Bytes that a file may have: the report has millions, the record of many partitions 40,000."""
 MANY = (
-    *("--profile", "key-spread", *QUICK, "--set", "keys.partitions=50"),
+    *("--profile", "key-spread", *QUICK, "--set", "fields.key.values=50"),
     *("--set", "keys.rows_per_partition=10"),
 )
 SMALL = {"junit.xml", "summary.md"}

@@ -11,7 +11,14 @@ import pytest
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.rehearsal import NO_ANSWER, recorded_counts
 from tests.support.http_pages import metrics_page
-from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
+from tests.support.locust_process import (
+    QUICK,
+    LocustProcess,
+    Stress,
+    forked,
+    spread_over,
+    wait_until,
+)
 from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.azurite, pytest.mark.session]
@@ -32,7 +39,7 @@ lost_answer = 0.02
 """A partition that throttles, is moved, and of whose requests some go wrong."""
 PARTITIONS = 3
 LOAD = (
-    *("--set", f"keys.partitions={PARTITIONS}", "--set", "keys.rows_per_partition=20"),
+    *spread_over(PARTITIONS, 20),
     *("--set", "load.max_entities_per_s=400", "--set", "conditions=[]"),
     *("--set", "retry.backoff_s=0.1"),
 )

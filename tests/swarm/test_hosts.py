@@ -41,7 +41,7 @@ LOAD = (
     *("--profile", "key-spread", "--expect-workers", "2", "-u", "40", "-r", "100"),
     *("--set", f"load.operations_per_s={RATE}"),
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0", "--set", "conditions=[]"),
-    *("--set", "keys.partitions=3", "--set", "keys.rows_per_partition=10"),
+    *("--set", "fields.key.values=3", "--set", "keys.rows_per_partition=10"),
     *("--set", "mix.transaction=0", "--set", "mix.point_query=30", "--set", "mix.insert=40"),
 )
 PATIENCE_S = 90.0

@@ -32,8 +32,11 @@ def sent(content: Any) -> Any:
         {"load": {"max_entities_per_s": math.inf}},
         {"stage": ({"for_s": 5, "to_entities_per_s": 50}, {"for_s": 5, "to_entities_per_s": 0})},
         {"search": {"start_per_s": 7, "p99_ms": math.inf}},
-        {"scenario": "blog", "keys": {"partitions": 5}, "actions": {"read_post": 3}},
-        {"keys": {"partitions": 2, "rows_per_partition": (30, 40)}},
+        {"scenario": "blog", "fields": {"month": {"values": 5}}, "actions": {"read_post": 3}},
+        {
+            "fields": {"key": {"values": ("a", "b")}},
+            "keys": {"partition_key": "{key}", "rows_per_partition": (30, 40)},
+        },
     ],
 )
 def test_a_plan_arrives_as_it_was_made(parts: dict[str, Any]) -> None:
@@ -89,7 +92,7 @@ def made(parts: dict[str, Any]) -> RunPlan:
         profile=parse({"question": "Why?", **parts}, source="a test"),
         table="stress1",
         tables=("", "Index"),
-        scenario_hash="",
+        files_hash="",
         own_table=True,
         session="sdk",
         fingerprint="f",

@@ -28,7 +28,7 @@ PARTITIONS = [f"p{number:02d}" for number in range(12)]
 LIMITED_PER_S = 30.0
 LEFTOVER = "stress20260101T000000Z0a1b2c3d"
 LOAD = (
-    *("--profile", "key-spread", "--set", f"keys.partitions={len(PARTITIONS)}"),
+    *("--profile", "key-spread", "--set", f"fields.key.values={len(PARTITIONS)}"),
     *("--set", "keys.rows_per_partition=2", "--set", "load.max_entities_per_s=200"),
     *("--set", "mix={point_query=50, upsert_merge=50}", "--set", "retry.backoff_s=0.1"),
 )

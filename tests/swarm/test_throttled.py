@@ -91,7 +91,7 @@ def observed(stress: Stress, proxy_to: Callable[..., Proxy], gateway: Proxy) -> 
     port = free_port()
     process = stress(
         *(*QUICK, "--profile", "key-spread", "-H", proxy.url, "-t", "7s"),
-        *("--set", "keys.partitions=3", "--set", "conditions=['throttled_ratio < 1%']"),
+        *("--set", "fields.key.values=3", "--set", "conditions=['throttled_ratio < 1%']"),
         *("--set", "retry.backoff_s=0.05", "--set", "retry.minimum_s=0.05"),
         *("--set", "retry.retries=1"),
         *("--metrics-port", str(port), "--metrics-linger", "50", "--metrics-push", gateway.url),

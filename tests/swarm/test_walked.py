@@ -39,7 +39,7 @@ def test_a_low_density_is_throttled(stress: Stress, tmp_path: Path) -> None:
             *("--headless", "--profile", "query-types", "--throttling", str(file)),
             *ONLY_ROW_RANGES,
             *("--set", f"query.rows={rows}", "--set", f"query.returned_share={returned_share}"),
-            *("--set", "keys.partitions=5", "--set", "keys.rows_per_partition=200"),
+            *("--set", "fields.key.values=5", "--set", "keys.rows_per_partition=200"),
             *("--set", "load.operations_per_s=40", "--set", "load.run_time_s=12"),
             *("--set", "retry.strategy=none", "--set", "conditions=[]"),
         )

@@ -144,11 +144,11 @@ def test_a_folder_of_different_runs_is_no_repeats(
 ) -> None:
     """Runs of other settings have no spread; the first setting that differs is named."""
     profile = json.loads(json.dumps(CONTENT["profile"]))
-    profile["keys"]["partitions"] = 7
+    profile["keys"]["rows_per_partition"] = 7
     keep(tmp_path / "out" / "1")
     keep(tmp_path / "out" / "2", run_id="other", profile=profile)
     assert compare(KEPT, tmp_path / "out") == 2
-    assert "differ in keys.partitions: 1 and 7. Name the runs" in capsys.readouterr().err
+    assert "differ in keys.rows_per_partition: 1000 and 7. Name the runs" in capsys.readouterr().err
 
 
 def test_repeats_may_differ_in_their_seed(tmp_path: Path) -> None:

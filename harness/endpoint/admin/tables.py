@@ -64,7 +64,7 @@ _WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
 _MAX_EMPTY_PAGES = 100
 """A service may answer an empty page with a continuation token, but not for ever."""
 _MAX_AGE_S = 1e9
-_KEYS = ["PartitionKey", "RowKey"]
+KEY_PROPERTIES = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
 _Item = TypeVar("_Item")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
@@ -247,7 +247,7 @@ def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = N
 
 def _first_entity(client: TableClient, name: str) -> TableEntity | None:
     """An entity of the table; None where the table is empty."""
-    pages = _pages(client.list_entities(results_per_page=1, select=_KEYS))
+    pages = _pages(client.list_entities(results_per_page=1, select=KEY_PROPERTIES))
     for number, page in enumerate(pages):
         if number >= _MAX_EMPTY_PAGES:
             raise SetupError(
@@ -337,7 +337,7 @@ def _pages(listing: ItemPaged[_Item]) -> Iterator[Iterator[_Item]]:
 
 def _written(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
     written = client.query_entities(
-        f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=_KEYS
+        f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=KEY_PROPERTIES
     )
     for page in _pages(written):
         yield [(_text(entity.get("PartitionKey")), _text(entity.get("RowKey"))) for entity in page]
@@ -393,9 +393,9 @@ def follow(
     """
     budgets = Budgets([None] * len(accounts)) if budgets is None else budgets
 
-    def listed(name: str, properties: list[str]) -> Iterator[_Key]:
+    def of_all(name: str, properties: list[str]) -> Iterator[_Key]:
         stored = itertools.chain.from_iterable(
-            _listed(endpoint, name, properties, budget)
+            listed(endpoint, name, properties, budget)
             for endpoint, budget in zip(accounts, budgets.each, strict=True)
         )
         for number, key in enumerate(stored):
@@ -403,10 +403,10 @@ def follow(
                 raise SetupError(f"the table {name} has more than {most_rows:,} rows")
             yield key
 
-    there = set(listed(table + pointers.to, _KEYS))
+    there = set(of_all(table + pointers.to, KEY_PROPERTIES))
     named: set[_Key] = set()
     rows = dangling = 0
-    for key in listed(table + pointers.table, [pointers.partition, pointers.row]):
+    for key in of_all(table + pointers.table, [pointers.partition, pointers.row]):
         rows += 1
         named.add(key)
         dangling += key not in there
@@ -419,7 +419,7 @@ def follow(
     )
 
 
-def _listed(endpoint: Endpoint, name: str, properties: list[str], budget: Budget) -> Iterator[_Key]:
+def listed(endpoint: Endpoint, name: str, properties: list[str], budget: Budget) -> Iterator[_Key]:
     """The two properties of every entity of a table."""
     with (
         explained(endpoint, f"the table {name} cannot be listed"),

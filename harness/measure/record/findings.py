@@ -254,6 +254,8 @@ class PredictionPart(RecordPart):
             query over several partitions.
         ranges: First and last loaded partition of each range.
         hottest_range: Number of the range with the largest share; None if there is none.
+        sampled: Operations of the sample that it was counted in; 0 if it was calculated, or is not
+            known.
     """
 
     hottest: str
@@ -262,6 +264,7 @@ class PredictionPart(RecordPart):
     hottest_range: int | None
     hottest_range_share: float
     over_partitions_share: float
+    sampled: int = 0
 
     @pydantic.model_validator(mode="after")
     def _names_a_range(self) -> Self:

@@ -22,7 +22,9 @@ from harness.model.errors import SetupError, echoed
 from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.keys.pickers import PICKERS, Picker, Shape
+from harness.workload.keys.design import usual_rows
+from harness.workload.keys.fields import ValueSet
+from harness.workload.keys.pickers import Uniform
 from harness.workload.operation_factory import TransactionTooLargeError
 from harness.workload.operation_source import OperationSource, operations_by_task
 from harness.workload.scenarios.registry import SCENARIOS
@@ -31,17 +33,6 @@ from harness.workload.scenarios.scenario import Scenario, Setting
 _TRIED_OPERATIONS = 300
 _TABLE_ENDING_CHARACTERS = 24
 _HARNESS = Path(__file__).resolve().parents[2]
-
-
-def picker_of(profile: Profile, worker: int) -> Picker:
-    keys = profile.keys
-    shape = Shape(
-        theta=keys.theta,
-        hot_operations=keys.hot_operations,
-        hot_keys=keys.hot_keys,
-        start=worker * 7919,
-    )
-    return PICKERS[keys.distribution](keys.partitions, shape)
 
 
 def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scenario:
@@ -53,10 +44,20 @@ def scenario_of(profile: Profile, entities: EntityFactory, worker: int) -> Scena
             f"[actions] has unknown actions: {', '.join(strangers)}; the actions of scenario "
             f"{name} are {', '.join(sorted(made.actions))}"
         )
+    partitions, picker = 1, None
+    for field_name, settings in profile.fields.items():
+        if made.field not in ("", field_name):
+            raise SetupError(
+                f"fields.{field_name}: scenario {name} draws [fields.{made.field}]; name it so"
+            )
+        field = settings.made(field_name)
+        assert isinstance(field, ValueSet)
+        partitions, picker = len(field.values), field.picker(worker)
+    rows = profile.keys.rows_per_partition or usual_rows(partitions)
     setting = Setting(
-        partitions=profile.keys.partitions,
-        rows=profile.keys.most_rows,
-        picker=picker_of(profile, worker),
+        partitions=partitions,
+        rows=rows if isinstance(rows, int) else max(rows),
+        picker=picker or Uniform(partitions),
         entities=entities,
         worker=worker,
         actions=profile.actions,
@@ -88,11 +89,17 @@ def _scenario_class(name: str) -> type[Scenario]:
     return _checked(found, path, wanted)
 
 
-def fingerprint(name: str | None) -> str:
-    """Hash of a user's scenario file, for workers to compare; empty for other scenarios."""
-    if name is None or name in SCENARIOS:
+def fingerprint(profile: Profile) -> str:
+    """Hash of the user's files that every process reads: a scenario, and values of fields.
+
+    It is empty if there are none.
+    """
+    name = profile.scenario
+    paths = [] if name is None or name in SCENARIOS else [name.rpartition(":")[0]]
+    paths += [field.from_ for _, field in sorted(profile.fields.items()) if field.from_]
+    if not paths:
         return ""
-    return hashlib.sha256(_text(Path(name.rpartition(":")[0]))).hexdigest()[:16]
+    return hashlib.sha256(b"".join(_text(Path(path)) for path in paths)).hexdigest()[:16]
 
 
 def try_out(source: OperationSource, profile: Profile) -> None:

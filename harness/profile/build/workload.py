@@ -20,7 +20,7 @@ from harness.model.errors import SetupError, cut
 from harness.model.files import read_toml_file
 from harness.model.operation import Kind
 from harness.model.services.service import Service
-from harness.profile.build.scenarios import picker_of, scenario_of
+from harness.profile.build.scenarios import scenario_of
 from harness.profile.profile_loader import NamedProfile
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
@@ -29,6 +29,7 @@ from harness.trace.replay.source import ReplaySource
 from harness.trace.sources import Tell, opened
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from harness.workload.entity_factory import wire_bytes
+from harness.workload.keys.design import Key
 from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 from harness.workload.operation_source import OperationSource
@@ -37,6 +38,8 @@ from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBac
 from harness.workload.scenarios.scenario import Scenario
 from harness.workload.workload import Workload
 
+EXAMPLE_KEY = Key(partition_key="partition-000", row_key="00000000-00000000")
+"""For sizes that are computed where keys are not known beforehand."""
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
 """The retries of loading, which is not part of the test: many, whatever those of the load are."""
 
@@ -54,8 +57,7 @@ def source_of(
     if profile.scenario is not None:
         return scenario_of(profile, entities, worker)
     return Workload(
-        scheme=profile.keys.made(),
-        picker=picker_of(profile, worker),
+        design=profile.design,
         mix=ActionMix(profile.mix.weights()),
         entities=entities,
         transaction_size=profile.transaction.operations,
@@ -70,11 +72,11 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     """Bytes of one written entity: as stored, and about as sent; of a replay 0, and the mean."""
     if profile.replay is not None:
         return 0, profile.replay.content.entity_bytes
-    scheme = profile.keys.made()
-    partition_key, row_key = scheme.partition_key(0), scheme.row_key(0, 0)
-    properties = profile.entity.factory(run_id).properties(partition_key, row_key, 0)
-    stored = stored_size(partition_key, row_key, properties)
-    return stored, wire_bytes(partition_key, row_key, properties)
+    # A scenario makes its keys itself, which are about as long.
+    first = profile.design.key(0, 0) if profile.mixed else EXAMPLE_KEY
+    key = first.partition_key, first.row_key
+    properties = profile.entity.factory(run_id).properties(*key, 0)
+    return stored_size(*key, properties), wire_bytes(*key, properties)
 
 
 def loading_transactions(profile: Profile, source: OperationSource | None = None) -> int:
@@ -88,8 +90,9 @@ def loading_transactions(profile: Profile, source: OperationSource | None = None
         source = source or source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
         assert isinstance(source, Scenario)
         return source.loading_requests
-    rows, size = profile.keys.rows, _loading_size(profile)
-    copied = rows.total * (len(profile.keys.made().tables) - 1)
+    design, size = profile.design, _loading_size(profile)
+    rows = design.rows
+    copied = rows.total * (len(design.tables) - 1)
     return sum(-(-rows.of(partition) // size) for partition in range(rows.partitions)) + copied
 
 

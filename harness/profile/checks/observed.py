@@ -24,6 +24,7 @@ from harness.model.services import USUAL
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
+from harness.profile.checks.exact_shares import exact_shares
 from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, thinned
 from harness.profile.checks.seen import ChargesSeen, GrowthSeen, QuerySeen, Seen, TableSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
@@ -306,8 +307,8 @@ class Observed:
     def seen(self) -> Seen:
         """What the practices are compared with."""
         largest = self.loaded_entities // self.loaded_partitions if self.loaded_partitions else 0
-        if self.profile.scenario is None and self.profile.replay is None:
-            largest = self.profile.keys.most_rows
+        if self.profile.mixed:
+            largest = self.profile.design.rows.most
         each = self.entities / self.operations
         load = self.profile.load_model
         requested = load.highest_per_s(self.kind, each)
@@ -473,14 +474,15 @@ def observe(
     if isinstance(source, ReplaySource):
         # Else a part of the trace stays in memory, and a log as a temporary trace.
         source.close()
-    prediction = shares.prediction()
+    prediction = exact_shares(profile) or shares.prediction()
+    hottest = max(on_partition.values(), default=1)
     return Observed(
         profile=profile,
         kind=kind,
         charges=charges,
         prediction=prediction,
         partitions=shares.busiest(EXACT_PARTITIONS),
-        hot_row_share=min(1.0, rows.most / max(1, on_partition[prediction.hottest])),
+        hot_row_share=min(1.0, rows.most / (on_partition[prediction.hottest] or hottest)),
         sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
         keys=keys,
         writes=writes,

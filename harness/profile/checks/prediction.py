@@ -1,6 +1,7 @@
 """Prediction of the load on partitions and key ranges, and of request units at Cosmos DB.
 
-The load follows from the mix and the keys alone. Key ranges count because one server may serve
+The load follows from the mix and the keys alone: where it cannot be calculated (`exact_shares`), it
+is counted in a sample of operations. Key ranges count because one server may serve
 neighbouring keys ("range partitions" of the partitioning strategy). The largest of many random
 counts overestimates its share. Therefore one half of the operations selects the hottest partition
 and range, and the other half measures them.
@@ -130,6 +131,7 @@ class LoadShares:
             hottest_range=None if key_range is None else key_range[0],
             hottest_range_share=0.0 if key_range is None else key_range[1],
             over_partitions_share=self._scans / (sum(self._all) or 1),
+            sampled=self._seen,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Iterator
 
 import pydantic
@@ -17,6 +18,7 @@ from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS
+from harness.model.errors import SetupError
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
 from harness.model.operation import FOLDED, Kind
@@ -32,8 +34,8 @@ from harness.profile.checks.seen import (
     TableSeen,
 )
 from harness.profile.load.registry import with_caps
-from harness.profile.settings.parts import Keys
 from harness.profile.settings.schema import Profile
+from harness.workload.keys.design import KeyDesign
 
 _READS = frozenset(kind.value for kind in Kind if kind.reads)
 _NEW_ROWS: dict[str, int] = {Kind.INSERT: 1, Kind.DELETE: -1}
@@ -53,13 +55,10 @@ def seen_in(record: RunRecord) -> Seen:
         # The cap that was in force, whatever an account would have had.
         each = entities / operations if entities else 1.0
         requested = load.highest_per_s(record.endpoint.service, each)
-    keys = None
-    if profile is not None and profile.scenario is None and profile.replay is None:
-        # Of other loads the record does not say how the loaded entities are spread.
-        keys = profile.keys
+    design = None if profile is None else _design_of(profile)
     labels = frozenset(part.kind for part in record.operations)
     pointing = bool(record.pointers) or "insert_copy" in labels
-    shares, tables = measured_shares(record), _tables(record, profile, keys)
+    shares, tables = measured_shares(record), _tables(record, profile, design)
     return Seen(
         record=record,
         profile=profile,
@@ -70,14 +69,14 @@ def seen_in(record: RunRecord) -> Seen:
         labels=labels,
         tables=tables,
         queries=_queries(record),
-        writes=_writes(record, keys),
-        hot_row_share=_hot_row_share(record, keys, shares.hottest),
+        writes=_writes(record, design),
+        hot_row_share=_hot_row_share(record, design, shares.hottest),
         requested=requested,
         requested_setting=setting,
         accounts=max(1, len(record.accounts)),
-        loaded_entities=None if keys is None else record.loading.entities,
-        loaded_partitions=None if keys is None else keys.partitions,
-        largest=0 if keys is None else keys.most_rows,
+        loaded_entities=None if design is None else record.loading.entities,
+        loaded_partitions=None if design is None else design.count,
+        largest=0 if design is None else design.rows.most,
         growth=_growth_of_most(record, tables),
         pointing=None if profile is None else pointing,
         entity_bytes=record.entity.stored_bytes or None,
@@ -184,6 +183,17 @@ def _profile_of(record: RunRecord) -> Profile | None:
         return None
 
 
+def _design_of(profile: Profile) -> KeyDesign | None:
+    """The keys of a mix; of other loads the settings do not say how loaded entities are spread."""
+    if not profile.mixed:
+        return None
+    try:
+        return profile.design
+    except (SetupError, ValueError):
+        # A file of values is elsewhere, or has changed.
+        return None
+
+
 def _single(record: RunRecord) -> Iterator[PartitionPart]:
     """The partitions, without queries over several of them."""
     return (part for part in record.partitions if not part.partition.whole_table)
@@ -196,12 +206,13 @@ def _kind_of(part: OperationPart) -> str:
     return Kind.QUERY.value if part.kind.endswith("_scan") else part.kind
 
 
-def _writes(record: RunRecord, keys: Keys | None) -> WritesPart | None:
+def _writes(record: RunRecord, design: KeyDesign | None) -> WritesPart | None:
     """How writes came together; of a run from the mean rates of its partitions and their rows."""
     if record.behaviour is not None:
         return record.behaviour.writes
-    if keys is None:
+    if design is None:
         return None
+    most_rows = design.rows.most
     writes = [part for part in record.operations if _kind_of(part) not in _READS]
     inserts = [part.kind for part in writes if part.type == Kind.INSERT]
     others = [part.kind for part in writes if part.type not in (Kind.INSERT, Kind.TRANSACTION)]
@@ -213,7 +224,7 @@ def _writes(record: RunRecord, keys: Keys | None) -> WritesPart | None:
             for kinds in (inserts, others)
         )
         # A transaction names a row once.
-        rows = new + min(old, keys.most_rows)
+        rows = new + min(old, most_rows)
         if rows > 1:
             together += rows * seconds
             saved += (rows - math.ceil(rows / MAX_TRANSACTION_OPERATIONS)) * seconds
@@ -226,7 +237,7 @@ def _writes(record: RunRecord, keys: Keys | None) -> WritesPart | None:
     )
 
 
-def _hot_row_share(record: RunRecord, keys: Keys | None, hottest: str) -> float | None:
+def _hot_row_share(record: RunRecord, design: KeyDesign | None, hottest: str) -> float | None:
     part = next((part for part in record.partitions if part.key == hottest), None)
     if part is None or not part.operations:
         return None
@@ -240,15 +251,15 @@ def _hot_row_share(record: RunRecord, keys: Keys | None, hottest: str) -> float 
         for kind, count in part.entities_by_kind.items()
         if types.get(kind) != Kind.QUERY
     ]
-    if keys is None or not keys.most_rows or not named:
+    if design is None or not named:
         return None
     if any(kind == Kind.INSERT for kind, _ in named):
         return None
-    return min(1.0, sum(count for _, count in named) / keys.most_rows / part.operations)
+    return min(1.0, sum(count for _, count in named) / design.rows.most / part.operations)
 
 
 def _tables(
-    record: RunRecord, profile: Profile | None, settings: Keys | None
+    record: RunRecord, profile: Profile | None, design: KeyDesign | None
 ) -> tuple[TableSeen, ...] | None:
     keys: dict[str, list[str]] = {}
     if not record.redacted:
@@ -268,9 +279,9 @@ def _tables(
     if record.redacted:
         return None
     created, growth = 0, None
-    if settings is not None:
+    if design is not None:
         created = sum(part.count for part in record.operations if part.type == Kind.INSERT)
-        growth = _growth(settings) if created else None
+        growth = _growth(design) if created else None
     return tuple(
         TableSeen(
             table=name,
@@ -306,11 +317,11 @@ def _growth_of_most(record: RunRecord, tables: tuple[TableSeen, ...] | None) -> 
     )
 
 
-def _growth(settings: Keys) -> int:
-    """Where the key scheme puts new rows, as in a `TableSeen`."""
-    scheme = settings.made()
-    known = [scheme.partition_key(number) for number in range(min(scheme.count, _MOST_KEYS))]
-    inserted = (scheme.inserted(n % scheme.count, 0, n + 1) for n in range(FEWEST_CREATED))
+def _growth(design: KeyDesign) -> int:
+    """Where the key design puts new rows, as in a `TableSeen`."""
+    known = [design.partition_key(number) for number in range(min(design.count, _MOST_KEYS))]
+    draw, rng = design.picker(), random.Random(1)
+    inserted = (design.new(draw(rng), 0, number) for number in range(1, FEWEST_CREATED + 1))
     return growth_of([key.partition_key for key in inserted], known)
 
 

@@ -73,7 +73,7 @@ def request_units(seen: Seen) -> Assessment | None:
 @practice(
     "hot-partition-key",
     "no PartitionKey takes more than its share of the request units",
-    "keys.distribution",
+    "keys.partition_key",
     applies=UNIT_LIMITS,
     relieves=("partition",),
 )
@@ -125,7 +125,7 @@ def costly_operations(seen: Seen) -> Assessment | None:
 @practice(
     "physical-partitions",
     "request units spread evenly over the physical partitions",
-    "keys.partitions",
+    "keys.partition_key",
     applies=UNIT_LIMITS,
 )
 @says(COSMOS, _PHYSICAL, "each has an equal part of the throughput; a hot one wastes the others'")
@@ -167,7 +167,10 @@ def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessmen
 
 
 @practice(
-    "key-bytes", "keys are no longer than Cosmos DB allows", "keys.prefix", applies=UNIT_LIMITS
+    "key-bytes",
+    "keys are no longer than Cosmos DB allows",
+    "keys.partition_key",
+    applies=UNIT_LIMITS,
 )
 @says(COSMOS, _CHOOSE, "PartitionKeys of 2,048 bytes, or 101 without large partition keys")
 @says(COSMOS_FAQ, _DIFFERENT, "RowKeys of 255 bytes")

@@ -47,7 +47,7 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 @practice(
     "append-only",
     "inserts go to several places in key order",
-    "keys.scheme",
+    "keys.partition_key",
     applies=ENTITY_LIMITS,
     relieves=("partition", "server"),
 )
@@ -89,7 +89,10 @@ def _of_operations(seen: Seen, share: float) -> str:
 
 
 @practice(
-    "blob-names", "names of blobs do not begin with a date", "keys.scheme", applies=WITHOUT_ROWS
+    "blob-names",
+    "names of blobs do not begin with a date",
+    "keys.partition_key",
+    applies=WITHOUT_ROWS,
 )
 @says(STRATEGIES, "Partitioning Azure Blob Storage", "names by date lead all traffic to one server")
 @remedy("Begin the names with a hash of three digits, as profile log-in-blobs-hashed does.")
@@ -105,7 +108,7 @@ def blob_names(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("date-key", "a PartitionKey does not begin with a date", "keys.scheme")
+@practice("date-key", "a PartitionKey does not begin with a date", "keys.partition_key")
 @says(CHECKLIST, _APPEND_ONLY, "names a log with the date as PartitionKey as an example to avoid")
 @disagrees(KEYS, _PARTITION_KEYS, "advises a date for logs")
 @disagrees(KEYS, "4. Common Patterns", "event logs: one partition a day")
@@ -137,7 +140,9 @@ def date_key(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("zero-padding", "numbers in keys have a fixed width", "keys.scheme", relieves=("missed",))
+@practice(
+    "zero-padding", "numbers in keys have a fixed width", "keys.partition_key", relieves=("missed",)
+)
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
 def zero_padding(seen: Seen) -> Assessment | None:
@@ -174,7 +179,7 @@ def _widths(which: str, keys: Sequence[str]) -> str:
     return f"Numbers in {which} have different widths{example}."
 
 
-@practice("guid-partition-key", "related entities share a PartitionKey", "keys.scheme")
+@practice("guid-partition-key", "related entities share a PartitionKey", "keys.partition_key")
 @says(KEYS, _ANTI_PATTERNS, "with a GUID, related data cannot be queried together")
 @says(PARTITIONING, "Partition sizing", "no transactions, and ranges visit many servers")
 @disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
@@ -199,7 +204,7 @@ def guid_partition_key(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("guid-row-key", "RowKeys sort in the order that queries need", "keys.row_keys")
+@practice("guid-row-key", "RowKeys sort in the order that queries need", "keys.row_key")
 @says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
@@ -245,7 +250,7 @@ def valid_keys(seen: Seen) -> Assessment | None:
     return offends(f"The service refuses {counted(refused, 'key')}: {refusal}.")
 
 
-@practice("key-properties", "a single key property is the PartitionKey", "keys.scheme")
+@practice("key-properties", "a single key property is the PartitionKey", "keys.partition_key")
 @says(PARTITIONING, "Choose the PartitionKey value", "of two properties each is one of the keys")
 @says(CHECKLIST, "Tables and partitions", "such as the ID of the user, however many there are")
 @disagrees(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
@@ -270,7 +275,7 @@ def key_properties(seen: Seen) -> Assessment | None:
     return None
 
 
-@practice("key-length", "keys are short", "keys.prefix")
+@practice("key-length", "keys are short", "keys.partition_key")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
 @says(PARTITIONING, "Table primary key", "the keys store up to 1 KiB of text")
 @says(STRATEGIES, _OF_TABLES, "PartitionKey and RowKey together have at most 1 KB")
@@ -300,7 +305,7 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
         for name, length, limit in seen.charges.keys_over():
             return (
                 f"the longest {name} of the load has {length:,} bytes, and Cosmos DB takes "
-                f"{limit:,} at most: shorten the keys (keys.prefix)"
+                f"{limit:,} at most: shorten the keys (keys.partition_key)"
             )
     length = max((table.longest_key for table in seen.tables or ()), default=0)
     if not kind.emulated or length <= SURE_KEY_CHARACTERS:
@@ -308,11 +313,11 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
     return (
         f"the longest key of the load has {length:,} characters, and Azurite refuses more than "
         f"{SURE_KEY_CHARACTERS} (Azure Table storage: {MAX_KEY_CHARACTERS:,}): shorten the keys "
-        "(keys.prefix), or run against an account"
+        "(keys.partition_key), or run against an account"
     )
 
 
-@practice("key-characters", "keys need no escaping", "keys.prefix")
+@practice("key-characters", "keys need no escaping", "keys.partition_key")
 @says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
 def key_characters(seen: Seen) -> Assessment | None:

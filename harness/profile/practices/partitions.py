@@ -30,7 +30,7 @@ from harness.profile.practices.practice import (
 _FEWEST_RANGES = 10
 _MANY_OPERATIONS = 1_000
 """With fewer operations on a table, other PartitionKeys may come later."""
-_PARTITIONS = "keys.partitions"
+_PARTITIONS = "keys.partition_key"
 _STORED = "How many entities a partition holds is not in the record."
 _NEAR_TARGET = 0.8
 """A prediction is no closer than this."""
@@ -63,7 +63,7 @@ def _near_target(seen: Seen) -> Severity:
 @practice(
     "hot-partition",
     "no partition takes more than its share of the load",
-    "keys.distribution",
+    "keys.partition_key",
     applies=ENTITY_LIMITS,
     relieves=("partition",),
 )
@@ -137,7 +137,7 @@ def hot_row(seen: Seen) -> Assessment | None:
 @practice(
     "hot-range",
     "no range of neighbouring keys takes most of the load",
-    "keys.scheme",
+    "keys.partition_key",
     applies=ENTITY_LIMITS,
     relieves=("server",),
 )
@@ -171,7 +171,7 @@ def hot_range(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partitions")
+@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partition_key")
 @says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
 @says(PARTITIONING, "Partition sizing", "one value is limited to one server")
 @says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")

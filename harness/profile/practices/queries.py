@@ -161,7 +161,7 @@ def query_density(seen: Seen) -> Assessment | None:
         "that it scans, and all of them count."
     )
     if query.by_number:
-        why += " In this scheme the range of the query is not a range of keys."
+        why += " With these keys the range of the query is not a range of keys."
     if seen.recorded and query.filtered:
         why += f" {share_of(query.filtered, query.count, 'query', 'queries')} compared properties."
     judge = offends if density < _VERY_LOW_DENSITY or "scans" in seen.limits else consider

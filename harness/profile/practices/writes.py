@@ -123,7 +123,7 @@ def _read_first(writes: WritesPart) -> Assessment:
     )
 
 
-@practice("index-rows", "copies of an entity are kept consistent", "keys.scheme")
+@practice("index-rows", "copies of an entity are kept consistent", "keys.partition_key")
 @says(PARTITIONING, "Choose the PartitionKey value", "only writes to one partition can be atomic")
 @says(STRATEGIES, _OF_TABLES, "across partitions there is only eventual consistency")
 @disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")

@@ -5,23 +5,17 @@ The defaults are those of the shipped profiles, so that a profile states only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import pydantic
 from pydantic import Field
 
-from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS, key_problem
-from harness.model.errors import did_you_mean
+from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.figures import listed
 from harness.model.services.service import PUBLISHED, Service, Targets
 from harness.model.sessions import SDK, SESSIONS
 from harness.model.target import Throughput
 from harness.workload.entity_factory import EntityFactory, Payload
-from harness.workload.keys.pickers import PICKERS
-from harness.workload.keys.row_keys import ROW_KEYS, RowKeys
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
 
 EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
@@ -34,14 +28,9 @@ LEAST_RATE = 0.001
 _Seconds = Annotated[float, Field(ge=0, le=600)]
 Rest = Annotated[float, Field(ge=0, le=3600)]
 _Timeout = Annotated[float, Field(gt=0, le=600)]
-_Share = Annotated[float, Field(gt=0, le=1)]
-_Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Rate = Annotated[float, Field(ge=LEAST_RATE, le=MOST_RATE)]
-# Told apart beforehand, so that a mistake in one form is not reported for the other form too.
-_RowsOfEach = Annotated[
-    Annotated[_Count, pydantic.Tag("number")] | Annotated[tuple[_Count, ...], pydantic.Tag("list")],
-    pydantic.Discriminator(lambda rows: "list" if isinstance(rows, tuple) else "number"),
-]
 _Write = Literal[
     "insert", "upsert_merge", "upsert_replace", "update_merge", "update_replace", "delete"
 ]
@@ -56,102 +45,12 @@ class Part(pydantic.BaseModel):
     )
 
 
-_NAMES = {
-    "scheme": tuple(SCHEMES),
-    "row_keys": ("default", *ROW_KEYS),
-    "distribution": tuple(PICKERS),
-}
-
-
-def _one_of(setting: str) -> pydantic.WithJsonSchema:
-    """The names that a setting may have, for editors."""
-    return pydantic.WithJsonSchema({"type": "string", "enum": list(_NAMES[setting])})
-
-
-def _default_rows(keys: dict[str, Any]) -> int:
-    return 1 if SCHEMES[keys["scheme"]].one_row else 1000
-
-
-class Keys(Part):
-    """Which keys there are, and which is used next."""
-
-    scheme: Annotated[str, _one_of("scheme")] = "spread"
-    """How PartitionKeys are made; `harness schemes` explains each."""
-    partitions: _Count = 1
-    """Number of loaded PartitionKeys."""
-    prefix: str = "p"
-    """Start of PartitionKeys, if the scheme allows it."""
-    periods: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Days, months or years of each device or customer, if keys have a date."""
-    rows_per_partition: _RowsOfEach = Field(default_factory=_default_rows)
-    """Entities loaded into each partition; a list gives one number for each.
-    Default: 1000, or 1 where the scheme gives each entity a partition of its own."""
-    row_keys: Annotated[str, _one_of("row_keys")] = "default"
-    """How RowKeys are made; default: as documented for the scheme."""
-    distribution: Annotated[str, _one_of("distribution")] = "uniform"
-    """How the next partition is chosen."""
-    theta: Annotated[float, Field(ge=0, le=5)] = 0.99
-    """Skew of zipfian and latest: 0 is none."""
-    hot_operations: _Share = 0.8
-    """Hotspot: this share of the operations ..."""
-    hot_keys: _Share = 0.2
-    """Hotspot: ... goes to this share of the partitions."""
-
-    @pydantic.field_validator("prefix")
-    @classmethod
-    def _prefix_is_a_key(cls, prefix: str) -> str:
-        # The longest that schemes put around it: a hash before, a number and a worker behind.
-        if (problem := key_problem("000-" + prefix + "0000000000-0000")) is not None:
-            raise ValueError(f"PartitionKey {problem}")
-        return prefix
-
-    @pydantic.field_validator(*_NAMES)
-    @classmethod
-    def _is_known(cls, name: str, info: pydantic.ValidationInfo) -> str:
-        names = _NAMES[info.field_name or ""]
-        if name not in names:
-            known = ", ".join(names)
-            raise ValueError(f"unknown value; the values are: {known}{did_you_mean(name, names)}")
-        return name
-
-    def problems(self) -> Iterator[str]:
-        """Every reason why `made` would fail, as sentences."""
-        rows, of_each = RowCounts(self.partitions, 1), self.rows_per_partition
-        if isinstance(of_each, tuple) and len(of_each) != self.partitions:
-            yield (
-                f"rows_per_partition lists {len(of_each)} partitions, keys.partitions is "
-                f"{self.partitions}"
-            )
-        else:
-            rows = self.rows
-        yield from SCHEMES[self.scheme].problems(rows, self.periods, self._row_keys())
-
-    def _row_keys(self) -> RowKeys | None:
-        return None if self.row_keys == "default" else ROW_KEYS[self.row_keys](self.partitions)
-
-    @property
-    def rows(self) -> RowCounts:
-        """The number of loaded rows of each partition."""
-        return RowCounts(self.partitions, self.rows_per_partition)
-
-    @property
-    def most_rows(self) -> int:
-        rows = self.rows_per_partition
-        return rows if isinstance(rows, int) else max(rows)
-
-    def made(self) -> KeyScheme:
-        """The key scheme; a `ValueError` if the settings do not fit together: see `problems`."""
-        return SCHEMES[self.scheme](
-            self.rows, prefix=self.prefix, periods=self.periods, row_keys=self._row_keys()
-        )
-
-
 class Entity(Part):
     """The entities that are written."""
 
     size_bytes: Annotated[int, Field(ge=1, le=MAX_ENTITY_BYTES)] = 1024
     """Stored size of a written entity, before compression; the targets hold for 1 KiB."""
-    compressible: _Share = 1.0
+    compressible: Share = 1.0
     """Share of its text that repeats; the rest is random letters and digits."""
     compress: bool = False
     """Compress the text with gzip before it is sent, and decompress what is read."""
@@ -203,18 +102,18 @@ class Mix(Part):
 class Query(Part):
     """What the scans of the mix ask for."""
 
-    rows: _Count = 100
+    rows: Count = 100
     """Rows of a row range scan."""
-    partitions: _Count = 10
+    partitions: Count = 10
     """Partitions of a partition range scan."""
     by_key_bounds: bool = False
-    """Partition range scans have the keys of their first and last number as bounds, also where keys
-    do not sort by number; what they miss is counted. By default they scan the table there."""
+    """Range scans have the keys of their first and last number as bounds, also where keys do not
+    sort by number; what they miss is counted. By default they scan the partition or table there."""
     returned_share: Annotated[float, Field(ge=0.001, le=1)] = 1.0
     """Query density: share of the scanned entities that pass a filter."""
     select: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Projection: properties to return; none is all."""
-    top: _Count | None = None
+    top: Count | None = None
     """Most entities of a query."""
 
 

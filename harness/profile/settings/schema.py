@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any
 
@@ -9,17 +10,19 @@ import pydantic
 from pydantic import Field
 
 from harness.measure.verdict.conditions import parse_condition
-from harness.model.entity import MAX_TRANSACTION_BYTES
+from harness.model.entity import MAX_TRANSACTION_BYTES, key_problem
+from harness.model.errors import echoed
+from harness.model.figures import counted
 from harness.profile.load.model import Load, LoadModel, Replay
 from harness.profile.load.registry import asked_for
 from harness.profile.load.search import Search
 from harness.profile.load.stages import Stage
+from harness.profile.settings.keys import FieldSettings, Keys, design_of, key_problems
 from harness.profile.settings.parts import (
     EXAMPLE_RUN_ID,
     Audit,
     EndpointSettings,
     Entity,
-    Keys,
     Limits,
     Loading,
     Mix,
@@ -31,7 +34,8 @@ from harness.profile.settings.parts import (
     Weight,
 )
 from harness.workload.entity_factory import wire_bytes
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
+from harness.workload.mix import Action
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 
@@ -41,7 +45,8 @@ def _condition(text: str) -> str:
 
 
 def _default_mix(parts: dict[str, Any]) -> Mix:
-    if SCHEMES[parts["keys"].scheme].one_row:
+    fields, keys = parts["fields"], parts["keys"]
+    if not any(key_problems(fields, keys)) and design_of(fields, keys).one_row:
         return Mix(point_query=50, upsert_merge=50)
     return Mix(point_query=50, upsert_merge=40, transaction=10)
 
@@ -73,11 +78,13 @@ class Profile(Part):
     """Send the operations of a trace instead of a mix."""
     hosts: Annotated[tuple[_Name, ...], Field(exclude_if=lambda hosts: not hosts)] = ()
     """The endpoints of one or several accounts, if -H is not given."""
+    fields: dict[str, FieldSettings] = Field(default={})
+    """The fields of the data, by name, of which the keys are made."""
     keys: Keys = Keys()
     entity: Entity = Entity()
     mix: Mix = Field(default_factory=_default_mix)
-    """Default: point_query 50, upsert_merge 40, transaction 10; or, where the scheme gives each
-    entity a partition of its own, point_query 50, upsert_merge 50."""
+    """Default: point_query 50, upsert_merge 40, transaction 10; or, where the keys give each entity
+    a partition of its own, point_query 50, upsert_merge 50."""
     query: Query = Query()
     transaction: Transaction = Transaction()
     loading: Loading = Loading()
@@ -100,6 +107,16 @@ class Profile(Part):
     def load_model(self) -> LoadModel:
         """When operations are due, and for how long."""
         return next(asked_for(self.load, self.stage, self.search, self.replay))
+
+    @functools.cached_property
+    def design(self) -> KeyDesign:
+        """The keys of a mix; a `ValueError` if fields and keys do not fit together."""
+        return design_of(self.fields, self.keys)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a mix of actions is sent: neither a scenario nor a trace."""
+        return self.scenario is None and self.replay is None
 
 
 def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
@@ -140,8 +157,8 @@ def _conditions(profile: Profile) -> Iterator[str]:
 
 
 def _keys(profile: Profile) -> Iterator[str]:
-    for problem in profile.keys.problems():
-        yield f"keys: {problem}"
+    if profile.mixed:
+        yield from key_problems(profile.fields, profile.keys)
 
 
 def _scenario(profile: Profile) -> Iterator[str]:
@@ -151,20 +168,34 @@ def _scenario(profile: Profile) -> Iterator[str]:
         yield "actions: only a scenario has actions; without a scenario set the weights in [mix]"
 
 
+def _scenario_keys(profile: Profile) -> Iterator[str]:
+    """A scenario makes its keys itself, of the number of things and of rows that it is given."""
+    if profile.scenario is None:
+        return
+    for setting in sorted(profile.keys.model_fields_set - {"rows_per_partition"}):
+        yield f"keys.{setting}: a scenario makes its keys itself; leave it out"
+    for name, field in profile.fields.items():
+        yield from field.problems(name)
+        if not isinstance(field.values, int):
+            yield f"fields.{name}: a scenario draws a number; write values = 50"
+    if len(profile.fields) > 1:
+        yield f"fields: a scenario draws one field, and there are {', '.join(profile.fields)}"
+
+
 def _replay(profile: Profile) -> Iterator[str]:
     if profile.replay is None:
         return
-    for name in ("scenario", "mix", "keys", "query", "transaction"):
+    for name in ("scenario", "mix", "fields", "keys", "query", "transaction"):
         if name in profile.model_fields_set and getattr(profile, name) is not None:
             yield f"replay and {name}: a replay sends the operations of its trace; leave {name} out"
 
 
 def _keys_and_mix(profile: Profile) -> Iterator[str]:
-    if profile.scenario is not None or profile.replay is not None:
+    if not profile.mixed or any(_keys(profile)):
         return
-    mix, one_row = profile.mix, SCHEMES[profile.keys.scheme].one_row
-    alone = f"keys.scheme {profile.keys.scheme!r} gives each entity a partition of its own"
-    if mix.transaction > 0 and one_row:
+    mix, design = profile.mix, profile.design
+    alone = "keys.partition_key gives each entity a partition of its own"
+    if mix.transaction > 0 and design.one_row:
         yield f"mix.transaction: {alone}, and a transaction stays in one partition"
     elif mix.transaction > 0:
         yield from _transaction_rows(profile)
@@ -174,43 +205,64 @@ def _keys_and_mix(profile: Profile) -> Iterator[str]:
             "query.by_key_bounds: it counts what a query misses, so that the query must return all "
             "it finds; leave out query.returned_share and query.top"
         )
-    if mix.row_range_scan > 0 and one_row:
+    if mix.row_range_scan > 0 and design.one_row:
         yield f"mix.row_range_scan: {alone}, with one row; use partition_range_scan"
+    inserts = [action for action, weight in mix.weights().items() if weight and action.moves_rows]
+    if mix.transaction > 0 and {"insert", "delete"}.intersection(profile.transaction.kinds):
+        inserts.append(Action.TRANSACTION)
+    if inserts and not design.creates:
+        yield (
+            f"mix.{inserts[0].value}: it makes new entities, and no field in the keys is new for "
+            "each; write {row} into keys.row_key"
+        )
 
 
 def _transaction_rows(profile: Profile) -> Iterator[str]:
-    keys, kinds = profile.keys, profile.transaction.kinds
-    operations, rows = profile.transaction.operations, keys.rows_per_partition
-    fewest = rows if isinstance(rows, int) else min(rows, default=operations)
-    if set(kinds) != {"insert"} and operations > fewest:
+    design, kinds = profile.design, profile.transaction.kinds
+    operations = profile.transaction.operations
+    fewest = min(map(design.rows.of, range(design.count)))
+    if set(kinds) != {"insert"} and operations > fewest and not design.creates:
         yield (
-            f"transaction.operations ({operations}) is more than keys.rows_per_partition "
-            f"({fewest}); a transaction names each RowKey once"
+            f"transaction.operations ({operations}): the RowKey tells {counted(fewest, 'row')} of "
+            "a partition apart; write {row} into keys.row_key, or leave transactions out"
+        )
+    elif set(kinds) != {"insert"} and operations > fewest:
+        yield (
+            f"transaction.operations ({operations}) is more than the rows of a loaded partition "
+            f"({fewest}); a transaction names each RowKey once: set keys.rows_per_partition"
         )
     moves = {"insert", "delete"}
     mixed = moves.intersection(kinds) and not moves.issuperset(kinds)
-    if mixed and not any(keys.problems()) and keys.made().grows:
+    if design.scatters and moves.intersection(kinds):
         yield (
-            f"transaction.kinds: with keys.scheme {keys.scheme!r} new rows go to another partition "
-            "than loaded rows, and a transaction stays in one partition"
+            f"transaction.kinds: by keys.partition_key {echoed(profile.keys.partition_key)} new "
+            "rows go to different partitions, and a transaction stays in one"
+        )
+    elif mixed and design.grows:
+        yield (
+            "transaction.kinds: new rows go to another partition than loaded rows, because "
+            "keys.partition_key has a time, and a transaction stays in one partition"
         )
 
 
 def _transaction_size(profile: Profile) -> Iterator[str]:
-    made = profile.scenario is None and profile.replay is None
-    if not made or any(profile.keys.problems()):
+    if not profile.mixed or any(_keys(profile)):
         return
-    scheme = profile.keys.made()
-    partition_key = scheme.partition_key(0)
-    row_key = max(scheme.row_key(0, 0), scheme.inserted(0, 0, 1).row_key, key=len)
+    design = profile.design
+    key, new = design.key(0, 0), design.new(0, 0, 1)
+    row_key = max(key.row_key, new.row_key, key=len)
+    for setting, text in (("partition_key", new.partition_key), ("row_key", row_key)):
+        if problem := key_problem(text):
+            yield f"keys.{setting}: {echoed(text)} {problem}"
+            return
     factory = profile.entity.factory(EXAMPLE_RUN_ID)
     try:
-        properties = factory.properties(partition_key, row_key, 0)
+        properties = factory.properties(key.partition_key, row_key, 0)
     except ValueError as error:
         yield f"entity.size_bytes: {error}"
         return
     operations = profile.transaction.operations
-    one = wire_bytes(partition_key, row_key, properties) + PART_OVERHEAD_BYTES
+    one = wire_bytes(key.partition_key, row_key, properties) + PART_OVERHEAD_BYTES
     if profile.mix.transaction > 0 and operations * one > MAX_TRANSACTION_BYTES:
         yield (
             f"transaction.operations x entity.size_bytes: {operations} operations of about "
@@ -222,9 +274,10 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = 
     (frozenset(), _load),
     (frozenset({"conditions", "audit", "load", "stage", "search", "replay"}), _conditions),
     (frozenset({"scenario", "mix", "actions"}), _scenario),
-    (frozenset({"keys"}), _keys),
-    (frozenset({"replay", "scenario", "mix", "keys"}), _replay),
-    (frozenset({"scenario", "keys", "mix", "transaction"}), _keys_and_mix),
-    (frozenset({"scenario", "keys", "mix", "transaction", "entity"}), _transaction_size),
+    (frozenset({"fields", "keys"}), _keys),
+    (frozenset({"fields", "keys", "scenario"}), _scenario_keys),
+    (frozenset({"replay", "scenario", "mix", "fields", "keys"}), _replay),
+    (frozenset({"scenario", "fields", "keys", "mix", "transaction"}), _keys_and_mix),
+    (frozenset({"scenario", "fields", "keys", "mix", "transaction", "entity"}), _transaction_size),
 )
 """The rules, each with the parts of a profile that it depends on."""

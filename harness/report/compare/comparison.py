@@ -162,12 +162,14 @@ class Comparison:
 
 
 def names_of(subjects: Sequence[Subject]) -> list[str]:
-    """The names of the runs: as given, or profiles or schemes if they differ, or else letters."""
+    """The names of the runs: as given, or profiles or keys if they differ, or else letters."""
     if all(subject.name for subject in subjects):
         return [subject.name for subject in subjects]
     profiles = [subject.records[0].profile for subject in subjects]
-    schemes = [keys.get("scheme") for one in profiles if isinstance(keys := one.get("keys"), dict)]
-    for told in ([profile.get("name") for profile in profiles], schemes):
+    made = [
+        keys.get("partition_key") for one in profiles if isinstance(keys := one.get("keys"), dict)
+    ]
+    for told in ([profile.get("name") for profile in profiles], made):
         names = [str(name or "") for name in told]
         if all(names) and len(set(names)) == len(subjects):
             return names

@@ -181,7 +181,11 @@ def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     if prediction.over_partitions_share:
         share = percent(prediction.over_partitions_share)
         rows.append(("no single partition", f"{share}, queries over several partitions"))
-    return [*rows, ("first limit", _first_limit(seen))] if limited and rows else rows
+    if limited and rows:
+        rows.append(("first limit", _first_limit(seen)))
+    if prediction.sampled and rows:
+        rows.append(("counted in", f"a sample of {counted(prediction.sampled, 'operation')}"))
+    return rows
 
 
 def _first_limit(seen: Seen) -> str:

@@ -218,9 +218,9 @@ class ConsoleMessages:
                 rows = f"nothing, because {trace} reads only what it writes"
             self.console.say(step(2, rows))
             return
-        into = counted(profile.keys.partitions, "partition")
-        if profile.scenario is not None:
-            into = f"the {plan.store}s of {profile.scenario}"
+        into = f"the {plan.store}s of {profile.scenario}"
+        if profile.scenario is None:
+            into = counted(profile.design.count, "partition")
         self.console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
 
     # Step 3: the load.

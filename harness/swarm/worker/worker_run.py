@@ -113,10 +113,11 @@ class WorkerRun:
         self.clock = clock
         profile = plan.profile
         self.rng = random.Random(f"{profile.seed}/{worker}")
-        if fingerprint(profile.scenario) != plan.scenario_hash:
+        if fingerprint(profile) != plan.files_hash:
+            files = [profile.scenario, *(field.from_ for field in profile.fields.values())]
             raise SetupError(
-                f"the file {profile.scenario} of this worker differs from the master's; give both "
-                "the same file"
+                f"{' or '.join(filter(None, files))} of this worker differs from the master's; "
+                "give both the same file"
             )
         require_same_trace(profile)
         self.workload = source_of(profile, run_id=plan.run_id, worker=worker)

@@ -444,13 +444,13 @@ class Rekeying:
     ) -> tuple[str, ...] | None:
         """The values that a part may have in the rows of a query; None if they cannot be told."""
         if KeySource.ROW_KEY not in part.sources:
-            return (part.of(values),)
+            return (part.reference.of(values),)
         if query.row_from is not None and query.row_before is not None:
             bounds = [
                 self.scheme.values(values["partition_key"], row_key)
                 for row_key in (query.row_from, query.row_before)
             ]
-            found = {part.of(one) for one in bounds if one is not None}
+            found = {part.reference.of(one) for one in bounds if one is not None}
             if None not in bounds and len(found) == 1 and not part.choices:
                 return tuple(found)
         return part.choices or None

@@ -6,43 +6,27 @@
     partition_key = "{sensor}_{day:month}"      # 2026-11-20__sensor7 -> sensor7_2026-11
     row_key = "{day}_{row_key}"
 
-A template holds fixed text and fields. A field names a group, ``partition_key`` or ``row_key``
-(several are joined by ``+``), and after a colon what is taken of it; see `FUNCTIONS`.
+A field of a template names a group, ``partition_key`` or ``row_key``; see
+`harness.workload.keys.template`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import re
-import string
-import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
-from harness.model.entity import key_problem
-from harness.model.errors import SetupError, cut, echoed
+from harness.model.errors import SetupError, cut
 from harness.model.files import mistake, mistakes_error, read_toml_file
-
-FUNCTIONS = {
-    "year, month, day, hour": "of a date such as 2026-11-20T08, 20261120 or 2026-11-20 08:15",
-    "hashN": "N hexadecimal digits of a hash, 1 to 8",
-    "bucketN": "one of N buckets by hash, 2 to 10000, with leading zeros",
-    "firstN, lastN": "the first or last N characters",
-    "lower": "in lower case",
-}
-"""What a field may take of a value, for the help."""
+from harness.workload.keys.template import Reference, Template, parse_template
 
 _LONGEST_PATTERN = 1000
-_MOST_BUCKETS = 10_000
 _MOST_LISTED = 10
-_DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?")
-_DATE_PARTS = ("year", "month", "day", "hour")
-_SIZED = re.compile(r"(hash|bucket|first|last)(0|[1-9][0-9]{0,4})")
 _PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 
 
@@ -55,59 +39,43 @@ class KeySource(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """A part of a new key.
+    """A part of a new key: a reference, and the recorded keys that it depends on."""
 
-    Attributes:
-        sources: The recorded keys that it depends on; none for fixed text.
-        names: The groups, or keys, whose values are joined.
-        take: What is taken of the joined value.
-        function: Name of that, such as ``month``; empty for all of it.
-        choices: Every value that it can have, where that is known before.
-    """
-
+    reference: Reference
     sources: frozenset[KeySource]
-    names: tuple[str, ...]
-    take: Callable[[str], str]
-    function: str = ""
-    choices: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether the value is the recorded RowKey itself."""
-        return self.names == (ROW_KEY,) and not self.function
-
-    def of(self, values: Mapping[str, str]) -> str:
-        """The part for the values of all groups."""
-        names = self.names
-        if len(names) == 1:
-            return self.take(values[names[0]])
-        return self.take("".join([values[name] for name in names]))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Template:
-    """A new key: fixed text and fields, in order."""
-
-    text: str
-    parts: tuple[str | Field, ...]
+        return self.reference.names == (ROW_KEY,) and not self.reference.function.text
 
     @property
-    def fields(self) -> Iterator[Field]:
-        return (part for part in self.parts if isinstance(part, Field))
+    def choices(self) -> tuple[str, ...]:
+        return self.reference.function.choices
 
-    @property
-    def needs_row_key(self) -> bool:
-        return any(KeySource.ROW_KEY in field.sources for field in self.fields)
+
+class NewKey:
+    """A new key: a template, with what each of its parts depends on."""
+
+    def __init__(self, template: Template, sources: Mapping[str, KeySource]) -> None:
+        self.template, self.text, self.fill = template, template.text, template.fill
+        self.parts: tuple[str | Field, ...] = tuple(
+            part
+            if isinstance(part, str)
+            else Field(part, frozenset(sources[name] for name in part.names))
+            for part in template.parts
+        )
+        self.by_row = [
+            part
+            for part in self.parts
+            if isinstance(part, Field) and KeySource.ROW_KEY in part.sources
+        ]
 
     @property
     def keeps_row_order(self) -> bool:
         """Whether rows of one partition keep their order: the recorded RowKey ends the new one."""
         last = self.parts[-1]
-        by_row = [field for field in self.fields if KeySource.ROW_KEY in field.sources]
-        return isinstance(last, Field) and last.plain and len(by_row) == 1
-
-    def fill(self, values: Mapping[str, str]) -> str:
-        return "".join([part if isinstance(part, str) else part.of(values) for part in self.parts])
+        return isinstance(last, Field) and last.plain and len(self.by_row) == 1
 
 
 class Scheme:
@@ -122,8 +90,8 @@ class Scheme:
         self,
         *,
         name: str,
-        partition_key: Template,
-        row_key: Template,
+        partition_key: NewKey,
+        row_key: NewKey,
         question: str = "",
         table: str = "",
         match_partition_key: re.Pattern[str] | None = None,
@@ -132,10 +100,9 @@ class Scheme:
         self.name, self.question, self.table = name, question, table.lower()
         self.partition_template, self.row_template = partition_key, row_key
         self._match_partition_key, self._match_row_key = match_partition_key, match_row_key
-        self.by_partition_key = not partition_key.needs_row_key and match_row_key is None
+        self.by_partition_key = not partition_key.by_row and match_row_key is None
         self.matches_row_key = match_row_key is not None
-        by_row = [field for field in partition_key.fields if KeySource.ROW_KEY in field.sources]
-        self.row_part: Callable[[Mapping[str, str]], str | tuple[str, ...]] = _part_of(by_row)
+        self.row_part = _part_of([field.reference for field in partition_key.by_row])
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
         self.identity = (
@@ -170,11 +137,13 @@ class Scheme:
         return _match(self._match_row_key, row_key, values)
 
 
-def _part_of(fields: Sequence[Field]) -> Callable[[Mapping[str, str]], str | tuple[str, ...]]:
-    if len(fields) == 1 and len(fields[0].names) == 1:
-        [name], take = fields[0].names, fields[0].take
+def _part_of(
+    references: Sequence[Reference],
+) -> Callable[[Mapping[str, str]], str | tuple[str, ...]]:
+    if len(references) == 1 and len(references[0].names) == 1:
+        [name], take = references[0].names, references[0].function.of
         return lambda values: take(values[name])
-    return lambda values: tuple([field.of(values) for field in fields])
+    return lambda values: tuple([reference.of(values) for reference in references])
 
 
 def _match(pattern: re.Pattern[str] | None, key: str, values: dict[str, str]) -> bool:
@@ -242,10 +211,10 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
     known = _sources(patterns)
     for group in sorted(_twice(patterns)):
         wrong.append(f"match: the group {group!r} has two meanings; rename one")
-    templates: dict[str, Template] = {}
+    templates: dict[str, NewKey] = {}
     for key, text in settings.keys:
         try:
-            templates[key] = _template(text, known)
+            templates[key] = NewKey(parse_template(text, known, "group"), known)
         except ValueError as error:
             wrong.append(f"keys.{key}: {error}")
     # A pattern with a mistake has groups that cannot be known.
@@ -289,77 +258,6 @@ def _twice(patterns: Mapping[str, re.Pattern[str]]) -> set[str]:
     return (set.intersection(*groups) if len(groups) > 1 else set()) | (
         reserved & set[str]().union(*groups)
     )
-
-
-def _template(text: str, known: Mapping[str, KeySource]) -> Template:
-    parts: list[str | Field] = []
-    try:
-        parsed = list(string.Formatter().parse(text))
-    except ValueError as error:
-        raise ValueError(f"{error} in {echoed(text)}; write a brace of the key twice") from error
-    for literal, name, function, conversion in parsed:
-        if literal:
-            if problem := key_problem(literal):
-                raise ValueError(f"{echoed(literal)} {problem}")
-            parts.append(literal)
-        if name is None:
-            continue
-        if conversion:
-            raise ValueError(f"!{conversion} has no meaning in a field")
-        names = tuple(one.strip() for one in name.split("+"))
-        for one in names:
-            if one not in known:
-                raise ValueError(
-                    f"there is no group {echoed(one)}; known are {', '.join(sorted(known))}"
-                )
-        take, choices = _function(function or "")
-        sources = frozenset(known[one] for one in names)
-        parts.append(Field(sources, names, take, function or "", choices))
-    if not parts:
-        # Both keys of an entity may be empty.
-        parts.append("")
-    return Template(text, tuple(parts))
-
-
-def _function(name: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
-    """What a field takes of a value, and all its values where they are known."""
-    if not name:
-        return str, ()
-    if name in _DATE_PARTS:
-        return functools.partial(_date, _DATE_PARTS.index(name) + 1), ()
-    if name == "lower":
-        return str.lower, ()
-    match = _SIZED.fullmatch(name)
-    size = int(match[2]) if match is not None else 0
-    if match is None or (match[1] != "bucket" and not size) or (match[1] == "hash" and size > 8):
-        raise ValueError(f"there is no function {echoed(name)}; there are {'; '.join(FUNCTIONS)}")
-    if match[1] == "first":
-        return lambda value: value[:size], ()
-    if match[1] == "last":
-        return lambda value: value[-size:], ()
-    if match[1] == "hash":
-        few = 16**size if 16**size <= _MOST_BUCKETS else 0
-        digits = tuple(f"{one:0{size}x}" for one in range(few))
-        return lambda value: f"{_crc32(value):08x}"[-size:], digits
-    if not 2 <= size <= _MOST_BUCKETS:
-        raise ValueError(f"{name}: there are 2 to {_MOST_BUCKETS} buckets")
-    width = len(str(size - 1))
-    buckets = tuple(f"{number:0{width}}" for number in range(size))
-    return lambda value: buckets[_crc32(value) % size], buckets
-
-
-def _crc32(value: str) -> int:
-    return zlib.crc32(value.encode("utf-8", "surrogatepass"))
-
-
-def _date(parts: int, value: str) -> str:
-    """The date down to ``parts`` parts, such as 2026-11; the value itself if it is no date."""
-    match = _DATE.match(value)
-    if match is None or None in match.groups()[:parts]:
-        return value
-    year, month, day, hour = match.groups()
-    date = "-".join((year, month or "", day or "")[: min(parts, 3)])
-    return f"{date}T{hour}" if parts == 4 else date
 
 
 def require_table(scheme: Scheme, tables: Collection[str]) -> None:

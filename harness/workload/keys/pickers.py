@@ -1,8 +1,4 @@
-"""Pickers: the distribution of operations over partitions.
-
-A picker draws numbers; the key scheme turns a number into a key. The same picker therefore gives a
-hot range with ordered keys, and scattered hot keys with hashed ones.
-"""
+"""Pickers: the distribution of draws over the values of a field, numbered from 0."""
 
 from __future__ import annotations
 
@@ -11,77 +7,94 @@ import dataclasses
 import itertools
 import random
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 
 class Picker(Protocol):
-    """Draws the number of the next partition; an age, 0 the newest, with ``newest_first``."""
-
-    newest_first: ClassVar[bool]
+    """Draws the number of the next value."""
 
     def draw(self, rng: random.Random) -> int:
         """A number from 0 to count-1."""
 
+    def shares(self) -> Iterable[float]:
+        """The probability of each number, in order; exact."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Uniform:
-    """All partitions equally often."""
-
-    newest_first: ClassVar[bool] = False
+    """All values equally often."""
 
     count: int
 
     def draw(self, rng: random.Random) -> int:
         return int(rng.random() * self.count)
 
+    def shares(self) -> Iterable[float]:
+        return itertools.repeat(1 / self.count, self.count)
 
-class Zipfian:
-    """Partition k (from 0) with a probability proportional to 1 / (k+1)^theta: 0 is the hottest.
 
-    Args:
-        theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
-    """
+class Weighted:
+    """Each value as often as its weight says, such as a share that was measured."""
 
     __slots__ = ("_cumulated", "_last", "_total")
-    newest_first: ClassVar[bool] = False
 
-    def __init__(self, count: int, theta: float) -> None:
-        weights = (1.0 / (number**theta) for number in range(1, count + 1))
+    def __init__(self, weights: Iterable[float]) -> None:
         self._cumulated = array("d", itertools.accumulate(weights))
         self._total: float = self._cumulated[-1]
-        self._last = count - 1
+        self._last = len(self._cumulated) - 1
 
     def draw(self, rng: random.Random) -> int:
         place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
         return place if place < self._last else self._last
 
+    def shares(self) -> Iterable[float]:
+        before = 0.0
+        for cumulated in self._cumulated:
+            yield (cumulated - before) / self._total
+            before = cumulated
 
-class Latest(Zipfian):
-    """Zipfian by age: the newest row or partition is the hottest."""
 
-    __slots__ = ()
-    newest_first: ClassVar[bool] = True
-
-
-class Hotspot:
-    """A share of the operations goes to a share of the partitions; the rest to the others.
-
-    The hot partitions are the first ones, a contiguous range if the scheme keeps the order.
+class Zipfian(Weighted):
+    """Value k (from 0) with a probability proportional to 1 / (k+1)^theta: the first is hottest.
 
     Args:
-        operations_share: This share of the draws, from 0 to 1, ...
-        keys_share: ... goes to this share of the partitions, at least to one.
+        theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, count: int, theta: float) -> None:
+        super().__init__(1.0 / (number**theta) for number in range(1, count + 1))
+
+
+class Latest(Zipfian):
+    """Zipfian by age: the last value, which is the newest, is the hottest."""
+
+    __slots__ = ()
+
+    def draw(self, rng: random.Random) -> int:
+        return self._last - super().draw(rng)
+
+    def shares(self) -> Iterable[float]:
+        return reversed(list(super().shares()))
+
+
+class Hot:
+    """A share of the draws goes to the first values; the rest evenly to the others.
+
+    Args:
+        share: This share of the draws, from 0 to 1, ...
+        values: ... goes to this number of values.
     """
 
     __slots__ = ("_cold", "_hot", "_hot_draws", "_last")
-    newest_first: ClassVar[bool] = False
 
-    def __init__(self, count: int, operations_share: float, keys_share: float) -> None:
-        self._hot = min(count, max(1, round(count * keys_share)))
+    def __init__(self, count: int, share: float, values: int) -> None:
+        self._hot = min(count, values)
         self._cold = count - self._hot
-        self._hot_draws = operations_share if self._cold else 1.0
+        self._hot_draws = share if self._cold else 1.0
         self._last = count - 1
 
     def draw(self, rng: random.Random) -> int:
@@ -91,17 +104,20 @@ class Hotspot:
         place = self._hot + int((chance - hot_draws) / (1.0 - hot_draws) * self._cold)
         return place if place < self._last else self._last
 
+    def shares(self) -> Iterable[float]:
+        yield from itertools.repeat(self._hot_draws / self._hot, self._hot)
+        yield from itertools.repeat((1 - self._hot_draws) / (self._cold or 1), self._cold)
+
 
 class Sequential:
-    """One partition after the other, starting again after the last.
+    """One value after the other, starting again after the last.
 
     Args:
         start: The first one, modulo ``count``; different for each worker, so that workers do not
-            use the same partition at the same time.
+            use the same value at the same time.
     """
 
     __slots__ = ("_count", "_next")
-    newest_first: ClassVar[bool] = False
 
     def __init__(self, count: int, start: int = 0) -> None:
         self._count = count
@@ -112,24 +128,27 @@ class Sequential:
         self._next = drawn + 1 if drawn + 1 < self._count else 0
         return drawn
 
+    def shares(self) -> Iterable[float]:
+        return Uniform(self._count).shares()
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Parameters of the pickers, as ``[keys]`` has them; ``start`` is the first of `Sequential`."""
+    """Parameters of the pickers; ``start`` is the first of `Sequential`."""
 
-    theta: float
-    hot_operations: float
-    hot_keys: float
-    start: int
+    theta: float = 0.99
+    hot_share: float = 0.8
+    hot_values: int = 1
+    start: int = 0
 
 
 PICKERS: Mapping[str, Callable[[int, Shape], Picker]] = MappingProxyType(
     {
         "uniform": lambda count, _: Uniform(count),
         "zipfian": lambda count, shape: Zipfian(count, shape.theta),
-        "hotspot": lambda count, shape: Hotspot(count, shape.hot_operations, shape.hot_keys),
+        "hot": lambda count, shape: Hot(count, shape.hot_share, shape.hot_values),
         "latest": lambda count, shape: Latest(count, shape.theta),
         "sequential": lambda count, shape: Sequential(count, shape.start),
     }
 )
-"""Makes the picker for a number of partitions, by its name in ``keys.distribution``."""
+"""Makes the picker for a number of values, by its name in ``distribution``."""

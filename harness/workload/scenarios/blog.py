@@ -59,10 +59,11 @@ class Post:
 class Blog(Scenario):
     """Blog posts by month and slug, with three index tables; five entities a post.
 
-    ``keys.partitions`` is the number of months,
+    ``fields.month.values`` is the number of months,
     ``keys.rows_per_partition`` the number of posts of a month.
     """
 
+    field = "month"
     tables = ("Posts", "PostsByCategory", "PostsByTag", "PostsByAuthor")
     actions: ClassVar[Mapping[str, float]] = {
         "get_post": 40,

@@ -10,7 +10,7 @@ from typing import ClassVar
 from harness.model.entity import EdmValue, Int64
 from harness.model.errors import SetupError
 from harness.model.operation import KeyRange, Operation
-from harness.workload.keys.row_keys import GuidRows
+from harness.workload.keys.scattering import guid, new_number, scattered
 from harness.workload.operation_source import Steps
 from harness.workload.scenarios.scenario import Recent, Scenario, Setting
 
@@ -35,9 +35,10 @@ class BankTransfers(Scenario):
     because the two sides belong to different accounts. The statement of an account therefore scans
     the table.
 
-    ``keys.partitions`` is the number of transfers.
+    ``fields.transfer.values`` is the number of transfers.
     """
 
+    field = "transfer"
     actions: ClassVar[Mapping[str, float]] = {
         "transfer": 60,
         "read_transfer": 35,
@@ -51,9 +52,8 @@ class BankTransfers(Scenario):
             raise SetupError(
                 "bank-transfers: keys.rows_per_partition has to be "
                 f"{SIDES}, the debit and the credit of a transfer, not {setting.rows}; "
-                "keys.partitions is the number of transfers"
+                "fields.transfer.values is the number of transfers"
             )
-        self._ids = GuidRows()
         self._done: Recent[Transfer] = Recent()
 
     def loading(self) -> Iterator[Operation]:
@@ -66,7 +66,7 @@ class BankTransfers(Scenario):
         """Both sides of a new transfer by one transaction."""
         setting, number = self.setting, self.new_number()
         new = Transfer(
-            transfer_id=self._ids.inserted(setting.worker, number, setting.partitions),
+            transfer_id=guid(scattered(setting.partitions + new_number(setting.worker, number))),
             debit=_account(rng.randrange(ACCOUNTS)),
             credit=_account(rng.randrange(ACCOUNTS)),
             cents=1 + rng.randrange(100_000),
@@ -99,7 +99,7 @@ class BankTransfers(Scenario):
 
     def _loaded(self, number: int) -> Transfer:
         return Transfer(
-            transfer_id=self._ids.loaded(0, 0, number),
+            transfer_id=guid(scattered(number)),
             debit=_account(number % ACCOUNTS),
             credit=_account((number * 7 + 1) % ACCOUNTS),
             cents=100 + number,
@@ -156,10 +156,11 @@ class FootRace(Scenario):
     The partitioning strategy, "Choose the PartitionKey value": two queries are equally dominant, so
     that one transaction inserts each registration as two rows of one partition.
 
-    ``keys.partitions`` is the number of races,
+    ``fields.race.values`` is the number of races,
     ``keys.rows_per_partition`` the number of registrations of a race.
     """
 
+    field = "race"
     actions: ClassVar[Mapping[str, float]] = {
         "query_by_bib": 30,
         "point_query_by_bib": 20,

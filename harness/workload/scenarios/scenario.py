@@ -54,9 +54,9 @@ class Setting:
     """What the profile sets for a scenario.
 
     Attributes:
-        partitions: ``keys.partitions``: number of events, tenants, devices, customers ...
+        partitions: ``values`` of the profile's field: number of events, tenants, customers ...
         rows: ``keys.rows_per_partition``: number of rows of each of them.
-        picker: ``keys.distribution``: draws the next of them, from 0.
+        picker: ``distribution`` of the field: draws the next of them, from 0.
         entities: Marks entities as the run's own, and fills them up to ``entity.size_bytes``.
         worker: Number of the worker, below 10,000; part of every new key, to make it unique.
         actions: ``[actions]``: weights that replace those of the class.
@@ -126,12 +126,14 @@ class Scenario(OperationFactory):
     """Base of all scenarios.
 
     Attributes:
-        loaded_rows: ``keys.partitions`` times ``keys.rows_per_partition``.
+        field: Name of the field of a profile that says how many there are; empty for any.
+        loaded_rows: ``values`` of the field times ``keys.rows_per_partition``.
 
     Raises:
         SetupError: no action has a weight.
     """
 
+    field: ClassVar[str] = ""
     tables: ClassVar[tuple[str, ...]] = ("",)
     """Endings of the names of its tables: a capital letter, then letters and digits. A single
     table needs none."""
@@ -179,8 +181,8 @@ class Scenario(OperationFactory):
             loaded.partitions[operation.partition] = None
             if loaded.entities > MOST_LOADED:
                 raise SetupError(
-                    f"the scenario loads more than {MOST_LOADED:,} entities; lower keys.partitions "
-                    "or keys.rows_per_partition"
+                    f"the scenario loads more than {MOST_LOADED:,} entities; lower "
+                    "keys.rows_per_partition or the values of the field"
                 )
         return loaded
 
@@ -214,8 +216,7 @@ class Scenario(OperationFactory):
 
     def pick(self, rng: random.Random) -> int:
         """Number of the next event, tenant, device ...; the highest is the newest."""
-        drawn = self.setting.picker.draw(rng)
-        return self.setting.partitions - 1 - drawn if self.setting.picker.newest_first else drawn
+        return self.setting.picker.draw(rng)
 
     def new_number(self) -> int:
         """1, 2, 3 ...; every worker makes the same numbers."""

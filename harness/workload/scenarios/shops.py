@@ -42,10 +42,11 @@ class Orders(Scenario):
     RowKey. The performance checklist, "Denormalization": to find orders by date, a copy is stored
     under the date. The application writes both, one after the other.
 
-    ``keys.partitions`` is the number of customers,
+    ``fields.customer.values`` is the number of customers,
     ``keys.rows_per_partition`` the number of orders of a customer.
     """
 
+    field = "customer"
     tables = ("Orders", "OrdersByDate")
     actions: ClassVar[Mapping[str, float]] = {
         "read_order": 30,
@@ -163,10 +164,11 @@ class CustomersProductsOrders(Scenario):
     The data partitioning strategies, "Partitioning Azure Table storage". The RowKeys are the
     customer ID, the product number, and the time at which the order was received.
 
-    ``keys.partitions`` is the number of cities, of categories and of days,
+    ``fields.group.values`` is the number of cities, of categories and of days,
     ``keys.rows_per_partition`` the number of rows of each.
     """
 
+    field = "group"
     tables = ("CustomerInfo", "ProductInfo", "OrderInfo")
     actions: ClassVar[Mapping[str, float]] = {
         "read_product": 30,
@@ -291,10 +293,11 @@ class VerticalSplit(Scenario):
     together are stored together. Stock and price, which change often, are written without the
     description, which rarely changes. Both rows of a product have the same key.
 
-    ``keys.partitions`` is the number of categories,
+    ``fields.category.values`` is the number of categories,
     ``keys.rows_per_partition`` the number of products of a category.
     """
 
+    field = "category"
     tables = ("ProductHot", "ProductCold")
     actions: ClassVar[Mapping[str, float]] = {
         "read_stock": 45,

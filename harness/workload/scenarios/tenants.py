@@ -21,13 +21,14 @@ _Key = tuple[str, str]
 class Saas(Scenario):
     """A multi-tenant application: one partition per tenant.
 
-    The key design for blog posts, "Pattern B: Multi-tenant SaaS". ``keys.distribution`` decides how
+    The key design for blog posts, "Pattern B: Multi-tenant SaaS". ``distribution`` decides how
     unequal the tenants are: a busy tenant makes only its own partition hot.
 
-    ``keys.partitions`` is the number of tenants,
+    ``fields.tenant.values`` is the number of tenants,
     ``keys.rows_per_partition`` the number of entities of a tenant.
     """
 
+    field = "tenant"
     actions: ClassVar[Mapping[str, float]] = {
         "read_entity": 50,
         "edit_entity": 20,
@@ -99,9 +100,10 @@ class UserProfiles(Scenario):
     PartitionKey. The data partitioning strategies: an entity with one natural key has this as
     PartitionKey, and an empty RowKey.
 
-    ``keys.partitions`` is the number of users.
+    ``fields.user.values`` is the number of users.
     """
 
+    field = "user"
     actions: ClassVar[Mapping[str, float]] = {
         "read_profile": 60,
         "read_name": 15,
@@ -115,7 +117,7 @@ class UserProfiles(Scenario):
         if setting.rows != 1:
             raise SetupError(
                 f"user-profiles: keys.rows_per_partition has to be 1, the profile of a user, not "
-                f"{setting.rows}; keys.partitions is the number of users"
+                f"{setting.rows}; fields.user.values is the number of users"
             )
         self._new: Recent[str] = Recent()
 

@@ -31,10 +31,11 @@ class IotTelemetry(Scenario):
     The key design for blog posts, "Pattern A: Time-series data": the RowKey is an inverted
     timestamp.
 
-    ``keys.partitions`` is the number of devices,
+    ``fields.device.values`` is the number of devices,
     ``keys.rows_per_partition`` the number of readings of a device.
     """
 
+    field = "device"
     actions: ClassVar[Mapping[str, float]] = {
         "send_reading": 60,
         "send_batch": 5,
@@ -165,10 +166,11 @@ class EventLog(Scenario):
     Only and Prepend Only patterns", gives this as an example of a hot partition: every write goes
     to the current day.
 
-    ``keys.partitions`` is the number of days,
+    ``fields.day.values`` is the number of days,
     ``keys.rows_per_partition`` the number of events of a day.
     """
 
+    field = "day"
     actions: ClassVar[Mapping[str, float]] = {
         "write_event": 60,
         "write_batch": 5,
@@ -256,12 +258,13 @@ class DataSeries(Scenario):
     entity for each value. An entity has its natural size in both tables, whatever
     ``entity.size_bytes`` says: filled up, a day of 24 entities would have 24 KiB.
 
-    ``keys.partitions`` is the number of machines,
+    ``fields.machine.values`` is the number of machines,
     ``keys.rows_per_partition`` the number of days of a machine.
 
     The load adds no rows; it reads and overwrites the loaded ones.
     """
 
+    field = "machine"
     tables = ("SeriesOfDay", "ValueOfHour")
     actions: ClassVar[Mapping[str, float]] = {
         "merge_hour": 10,
@@ -339,10 +342,11 @@ class Log(Scenario):
     PartitionKey; with session ``blob`` it is the name of a blob, and a line of the blob stands for
     an entity. A range of lines is a range of RowKeys, or of bytes.
 
-    ``keys.partitions`` is the number of loaded periods, ``keys.rows_per_partition`` the number of
-    lines of a period, for each worker. New lines go to the periods that follow.
+    ``fields.period.values`` is the number of loaded periods, ``keys.rows_per_partition`` the number
+    of lines of a period, for each worker. New lines go to the periods that follow.
     """
 
+    field = "period"
     actions: ClassVar[Mapping[str, float]] = {"write_lines": 80, "read_back": 20}
 
     def __init__(self, setting: Setting) -> None:

@@ -30,34 +30,31 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.workload.budget import Budget
 from harness.workload.entity_factory import GROUPS, EntityFactory
-from harness.workload.keys.pickers import Uniform
-from harness.workload.keys.row_keys import GuidRows
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import QueryShape
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
 from tests.support.evidence import evidence
+from tests.support.keys import design, sized, spread
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
 PARTITIONS, ROWS = 5, 1000
-SPREAD = SCHEMES["spread"](RowCounts(PARTITIONS, ROWS))
-TWO_PAGES = SCHEMES["spread"](RowCounts(3, 800))
+SPREAD = spread(PARTITIONS, ROWS)
+TWO_PAGES = spread(3, 800)
 """Where a filter leaves half of the rows too."""
-SCATTERED = SCHEMES["hash-prefix"](RowCounts(60, 1))
-UNORDERED = SCHEMES["spread"](RowCounts(3, 40), row_keys=GuidRows())
-INDEXED = SCHEMES["index-table"](RowCounts(4, 30))
+SCATTERED = sized("hash-prefix", 60)
+UNORDERED = design("{key}", "{row:guid}", fields={"key": {"values": 3}}, rows_per_partition=40)
+INDEXED = sized("index-table", 4, 30)
 KEYS = ["PartitionKey", "RowKey"]
 """What a scan asks for: the rows and pages are the same, and decoding them costs little."""
 
 
-def workload(scheme: KeyScheme, *actions: Action, **shape: Any) -> Workload:
+def workload(made: KeyDesign, *actions: Action, **shape: Any) -> Workload:
     return Workload(
-        scheme=scheme,
-        picker=Uniform(scheme.count),
+        design=made,
         mix=ActionMix(dict.fromkeys(actions or (Action.FULL_TABLE_SCAN,), 1.0)),
         entities=EntityFactory(600, "run1"),
         queries=QueryShape(**shape),
@@ -70,46 +67,45 @@ def credential_of(endpoint: Endpoint) -> AzureNamedKeyCredential:
 
 
 @pytest.fixture(scope="module")
-def tables(azurite: AzuriteProcess) -> Iterator[dict[str, tuple[str, ...]]]:
-    """Names of the tables of each scheme that was loaded; they are deleted at the end."""
-    names: dict[str, tuple[str, ...]] = {}
+def tables(azurite: AzuriteProcess) -> Iterator[dict[KeyDesign, tuple[str, ...]]]:
+    """Names of the tables of each design that was loaded; they are deleted at the end."""
+    names: dict[KeyDesign, tuple[str, ...]] = {}
     yield names
     endpoint = azurite.endpoint
     with TableServiceClient(endpoint.url, credential=credential_of(endpoint)) as service:
-        for name in (name for of_scheme in names.values() for name in of_scheme):
+        for name in (name for of_one in names.values() for name in of_one):
             service.delete_table(name)
 
 
 @pytest.fixture
 def load(
-    tables: dict[str, tuple[str, ...]], endpoint: Endpoint, open_to: Callable[..., Any]
-) -> Callable[[KeyScheme], str]:
-    """Loads the tables of a scheme, once for all tests: the name of the first one."""
+    tables: dict[KeyDesign, tuple[str, ...]], endpoint: Endpoint, open_to: Callable[..., Any]
+) -> Callable[[KeyDesign], str]:
+    """Loads the tables of a design, once for all tests: the name of the first one."""
 
-    def load_it(scheme: KeyScheme) -> str:
-        key = f"{scheme.name}{scheme.rows.total}"
-        if key not in tables:
+    def load_it(made: KeyDesign) -> str:
+        if made not in tables:
             base = f"scans{uuid.uuid4().hex[:16]}"
-            tables[key] = tuple(base + ending for ending in scheme.tables)
+            tables[made] = tuple(base + ending for ending in made.tables)
             with TableServiceClient(endpoint.url, credential=credential_of(endpoint)) as service:
-                for name in tables[key]:
+                for name in tables[made]:
                     service.create_table(name)
             session = open_to("sdk", endpoint, base)
-            for operation in workload(scheme).loading():
+            for operation in workload(made).loading():
                 assert session.execute(operation).outcome is Outcome.SUCCESS
-        return tables[key][0]
+        return tables[made][0]
 
     return load_it
 
 
 @pytest.fixture
 def scanned(
-    kind: str, endpoint: Endpoint, open_to: Callable[..., Any], load: Callable[[KeyScheme], str]
+    kind: str, endpoint: Endpoint, open_to: Callable[..., Any], load: Callable[[KeyDesign], str]
 ) -> Callable[..., Any]:
-    """Executes an operation in the tables of a scheme with each kind of session."""
+    """Executes an operation in the tables of a design with each kind of session."""
 
-    def execute(scheme: KeyScheme, operation: Operation, budget: Budget | None = None) -> Any:
-        session = open_to(kind, endpoint, load(scheme), budget=budget or Budget())
+    def execute(made: KeyDesign, operation: Operation, budget: Budget | None = None) -> Any:
+        session = open_to(kind, endpoint, load(made), budget=budget or Budget())
         return session.execute(operation)
 
     return execute
@@ -158,8 +154,8 @@ def scanned_before() -> Callable[..., int]:
     return rows
 
 
-def drawn(scheme: KeyScheme, action: Action, seed: int = 1, **shape: Any) -> Operation:
-    return first_of(workload(scheme, action, **shape).next_task(random.Random(seed)))
+def drawn(made: KeyDesign, action: Action, seed: int = 1, **shape: Any) -> Operation:
+    return first_of(workload(made, action, **shape).next_task(random.Random(seed)))
 
 
 SCANS = (
@@ -182,7 +178,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("action", SCANS)
 def test_a_count_equals_an_independent_scan_or_says_that_it_is_estimated(
     scanned: Callable[..., Result],
-    load: Callable[[KeyScheme], str],
+    load: Callable[[KeyDesign], str],
     endpoint: Endpoint,
     scanned_before: Callable[..., int],
     action: Action,
@@ -281,7 +277,7 @@ def test_record_metrics_and_text_say_the_same_of_a_scan(
 
 
 def test_every_page_is_an_attempt(
-    scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
+    scanned: Callable[..., Result], load: Callable[[KeyDesign], str], endpoint: Endpoint
 ) -> None:
     """A scan follows every continuation token; each row comes once, in key order."""
     query = drawn(SPREAD, Action.FULL_TABLE_SCAN)
@@ -316,7 +312,7 @@ def test_a_scan_that_the_budget_ends_is_estimated(
 
 
 def test_scattered_keys_have_the_whole_table_scanned(
-    scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
+    scanned: Callable[..., Result], load: Callable[[KeyDesign], str], endpoint: Endpoint
 ) -> None:
     """The same ten entities cost the whole table where a hash scatters the keys."""
     query = drawn(SCATTERED, Action.PARTITION_RANGE_SCAN, partitions=10)
@@ -326,7 +322,7 @@ def test_scattered_keys_have_the_whole_table_scanned(
 
 
 def test_rows_without_order_have_the_whole_partition_scanned(
-    scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
+    scanned: Callable[..., Result], load: Callable[[KeyDesign], str], endpoint: Endpoint
 ) -> None:
     """The same ten rows cost the whole partition where RowKeys are GUIDs."""
     query = drawn(UNORDERED, Action.ROW_RANGE_SCAN, rows=10)
@@ -336,7 +332,7 @@ def test_rows_without_order_have_the_whole_partition_scanned(
 
 
 def test_tables_are_scanned_apart(
-    scanned: Callable[..., Result], load: Callable[[KeyScheme], str], endpoint: Endpoint
+    scanned: Callable[..., Result], load: Callable[[KeyDesign], str], endpoint: Endpoint
 ) -> None:
     """A scan is of its own table: the index has the same orders under other keys."""
     ledger = Ledger()
@@ -388,7 +384,7 @@ class WritesMeanwhile(Budget):
 @pytest.mark.parametrize("known_to_move", [True, False])
 def test_a_range_that_is_written_meanwhile_says_estimated(
     scanned: Callable[..., Result],
-    load: Callable[[KeyScheme], str],
+    load: Callable[[KeyDesign], str],
     endpoint: Endpoint,
     share: float,
     known_to_move: bool,

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.profile.profile_loader import resolve, shipped_directory, shipped_names
+from harness.profile.designs import Documented
+from harness.profile.profile_loader import parse, resolve, shipped_directory, shipped_names
 from harness.workload.keys.pickers import PICKERS
-from harness.workload.keys.row_keys import ROW_KEYS
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.template import FUNCTIONS
 from harness.workload.scenarios.registry import SCENARIOS
+from tests.support.keys import DOCUMENTED, NAMES
 
-KNOWN = [*SCHEMES, *PICKERS, *ROW_KEYS, *SCENARIOS]
+KNOWN = [*NAMES, *PICKERS, *SCENARIOS]
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -24,19 +25,19 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_everything_that_can_be_named_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Schemes, distributions, row keys and scenarios stand in one list, each explained."""
+    """Functions, designs, distributions and scenarios stand in one list, each explained."""
     lines = said(capsys, "schemes").splitlines()
-    for name in KNOWN:
-        (line,) = [line for line in lines if line.split(maxsplit=1)[:1] == [name]]
+    for name in (*KNOWN, *FUNCTIONS):
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
         assert len(line.split()) > 2
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_one_of_them_is_shown_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each is explained in the words of its code, without markup, and has examples."""
+    """Each is explained in plain words, without markup, and has examples."""
     out = said(capsys, "schemes", name)
     head, *_ = out.splitlines()
-    assert head.endswith(f"= {name!r}")
+    assert head.endswith(f"= {name!r}") or head.startswith(f"{name}: ")
     assert "`" not in out
     assert "Args:" not in out
     assert len([line for line in out.splitlines() if line.startswith("  ")]) >= 5
@@ -48,12 +49,32 @@ def keys_of(out: str, title: str) -> list[tuple[str, ...]]:
     return [tuple(line.split()) for line in lines[start : start + 5]]
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("documented", DOCUMENTED.values(), ids=NAMES)
+def test_a_documented_design_is_shown_as_a_profile_has_it(
+    documented: Documented, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands between source and examples can be put into a profile, and asks its question."""
+    out = said(capsys, "schemes", documented.name)
+    toml = out[out.index("[") :].split("\n\nfive loaded keys")[0]
+    profile = parse({"question": documented.question, **tomllib.loads(toml)}, source="a test")
+    assert profile.keys.partition_key == documented.settings["keys"]["partition_key"]
+    assert documented.question.endswith("?")
+    assert documented.question in out
+    assert " ".join(documented.source.split()) in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_loaded_examples_are_in_key_order(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Five loaded keys stand as the table sorts them."""
     keys = keys_of(said(capsys, "schemes", name), "five loaded keys, in key order:")
     assert len(set(keys)) == 5
     assert keys == sorted(keys)
+
+
+def test_what_is_not_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown name is exit code 2, and those there are."""
+    assert main(["schemes", "rainbow"]) == 2
+    assert "append-only" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -65,15 +86,15 @@ def schema(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def strangers(content: dict[str, Any], part: dict[str, Any], whole: dict[str, Any]) -> list[str]:
     """Settings that a schema does not know, where it takes no others."""
-    if "$ref" in part:
-        part = whole["$defs"][part["$ref"].rpartition("/")[2]]
-    known = part.get("properties", {})
-    found = [name for name in content if name not in known and not part["additionalProperties"]]
+    for one in (part, *part.get("anyOf", ())):
+        if "$ref" in one:
+            part = whole["$defs"][one["$ref"].rpartition("/")[2]]
+    known, others = part.get("properties", {}), part["additionalProperties"]
+    found = [name for name in content if name not in known and not others]
     for name, value in content.items():
-        if isinstance(value, dict) and "additionalProperties" in str(known.get(name)):
-            found += strangers(value, known[name], whole)
-        elif isinstance(value, dict) and "$ref" in known.get(name, {}):
-            found += [f"{name}.{other}" for other in strangers(value, known[name], whole)]
+        of_name = known.get(name, others)
+        if isinstance(value, dict) and isinstance(of_name, dict):
+            found += [f"{name}.{other}" for other in strangers(value, of_name, whole)]
     return found
 
 
@@ -88,12 +109,19 @@ def test_a_shipped_profile_is_what_the_schema_knows(name: str, schema: dict[str,
 def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:
     """It has a dialect, knows every name there is, and wants nothing that a comment can say."""
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    # Which default it is depends on the scheme: a sentence says it, and no figure contradicts.
+    # Which default it is depends on the fields: a sentence says it, and no figure contradicts.
     rows = schema["$defs"]["Keys"]["properties"]["rows_per_partition"]
-    assert "default" not in rows
-    assert "Default: 1000, or 1 " in rows["description"]
+    assert rows["default"] is None
+    assert "Default: 1000, or fewer" in rows["description"]
     assert schema["required"] == []
-    keys = schema["$defs"]["Keys"]["properties"]
-    assert keys["scheme"]["enum"] == list(SCHEMES)
-    assert keys["distribution"]["enum"] == list(PICKERS)
-    assert strangers({"load": {"user": 1}, "keyz": {}}, schema, schema) == ["keyz", "load.user"]
+    field = schema["$defs"]["FieldSettings"]["properties"]
+    assert set(field["distribution"]["anyOf"][0]["enum"]) == set(PICKERS)
+    assert "from" in field
+    wrong = {"load": {"user": 1}, "keyz": {}, "fields": {"a": {"valuess": 1}}}
+    assert strangers(wrong, schema, schema) == ["keyz", "load.user", "fields.a.valuess"]
+
+
+def test_the_schema_is_of_all_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a name it makes no sense."""
+    assert main(["profiles", "single-partition", "--schema"]) == 2
+    assert "--schema" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.operation import Kind, Operation, lean, new_operation
 from harness.model.outcome import Attempt, Outcome, Result, new_attempt, new_result
-from harness.workload.keys.scheme import Key, new_key
+from harness.workload.keys.design import Key, new_key
 
 OPERATION = new_operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={"Name": 1})
 ATTEMPT = new_attempt(status=204, sent_s=1.0, latency_s=0.5)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import Partition, account_of, spread_problem
-from harness.workload.keys.scheme import RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from tests.support.keys import NAMES, sized
 
-KEYS = 3000
+PARTITIONS = 1000
 
 
 @given(
@@ -38,11 +37,11 @@ def test_every_key_has_one_account(key: str, accounts: int) -> None:
 
 
 @pytest.mark.parametrize("accounts", [2, 3, 7])
-@pytest.mark.parametrize("scheme", sorted(SCHEMES.keys() - {"single"}))
-def test_the_keys_of_each_scheme_spread_evenly(scheme: str, accounts: int) -> None:
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"compare-single"}))
+def test_the_keys_of_each_design_spread_evenly(name: str, accounts: int) -> None:
     """No account has a share far from the equal one: five standard deviations at most."""
-    made = SCHEMES[scheme](RowCounts(KEYS, 1))
-    keys = {made.partition_key(number) for number in range(KEYS)}
+    made = sized(name, PARTITIONS, 1)
+    keys = {made.partition_key(number) for number in range(made.count)}
     shares = collections.Counter(account_of(key, accounts) for key in keys)
     equal = len(keys) / accounts
     deviation = (equal * (1 - 1 / accounts)) ** 0.5

@@ -60,7 +60,7 @@ def test_toml_that_is_too_deep_or_too_large_is_refused(
     ("arguments", "words"),
     [
         (("plan", "upsert", "--set", LONG), "not of the form"),
-        (("plan", "upsert", "--set", f"keys.prefix={LONG}"), "at most 1,024"),
+        (("plan", "upsert", "--set", f"fields.key.prefix={LONG}"), "at most 1,024"),
         (("plan", "upsert", "--set", f"{LONG}=1"), "no such setting"),
         (("plan", "upsert", "--set", f"conditions=['{LONG}']"), "is not a condition"),
         (("plan", "upsert", "--set", "keys.rows_per_partition=[" + "0," * 999 + "]"), "and 97"),

@@ -22,18 +22,13 @@ from harness.profile.build.workload import (
     source_of,
 )
 from harness.profile.checks.observed import observe
-from harness.profile.profile_loader import (
-    parse,
-    question_of,
-    resolve,
-    shipped_directory,
-    shipped_names,
-)
+from harness.profile.designs import question_of
+from harness.profile.profile_loader import parse, resolve, shipped_directory, shipped_names
 from harness.profile.settings.schema import Profile
-from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action
 from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
 from tests.support.driving import first_of
+from tests.support.keys import DOCUMENTED, NAMES
 from tests.support.profiles import without_trace
 
 FIRST = {
@@ -96,21 +91,24 @@ def test_a_shipped_profile_can_be_tried(name: str) -> None:
 
 def test_loading_makes_entities_of_the_wanted_size() -> None:
     """What is loaded has the stored size that the profile says."""
-    profile = made(entity={"size_bytes": 700}, keys={"partitions": 2, "rows_per_partition": 150})
+    profile = made(entity={"size_bytes": 700}, keys={"rows_per_partition": 150})
     operations = source_of(profile, run_id="r" * 25, worker=0).loading()
     parts = [part for operation in operations for part in operation.parts]
     sizes = {stored_size(part.partition_key, part.row_key, part.properties or {}) for part in parts}
     assert sizes == {700}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_scheme_alone_is_a_profile(scheme: str) -> None:
-    """Defaults go with every scheme: one row a partition where it has no more, and what it can."""
-    profile = made(keys={"scheme": scheme})
-    one_row = SCHEMES[scheme].one_row
-    assert profile.keys.rows_per_partition == (1 if one_row else 1000)
-    assert profile.mix.transaction == (0 if one_row else 10)
-    assert profile.model_dump()["keys"]["rows_per_partition"] == profile.keys.rows.total
+@pytest.mark.parametrize("name", NAMES)
+def test_keys_alone_are_a_profile(name: str) -> None:
+    """Defaults go with all keys: about 20,000 rows, or 2,000 partitions, and a mix that fits."""
+    settings = DOCUMENTED[name].settings
+    for size in ("rows_per_partition", "partitions"):
+        settings["keys"].pop(size, None)
+    profile = made(**settings)
+    design = profile.design
+    assert (design.rows.total, design.rows.most) == (2000, 1) or not design.one_row
+    assert 1000 <= design.rows.total <= 20_000
+    assert profile.mix.transaction == (0 if design.one_row else 10)
     try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
 
 
@@ -149,10 +147,14 @@ RAMP = {"for_s": 5, "to_entities_per_s": 50}
             {"scenario": "blog", "actions": {"sing": 1}},
             "unknown actions: sing; the actions of scenario blog are",
         ),
+        (
+            {"scenario": "iot-telemetry", "fields": {"city": {"values": 5}}},
+            "fields.city: scenario iot-telemetry draws [fields.device]; name it so",
+        ),
     ],
 )
 def test_a_scenario_that_is_not_there_is_refused(parts: dict[str, Any], said: str) -> None:
-    """An unknown scenario, or something it does not do, names what there is."""
+    """An unknown scenario, or something it does not do or draw, names what there is."""
     with pytest.raises(SetupError) as caught:
         source_of(made(**parts), run_id="r" * 25, worker=0)
     assert said in str(caught.value)
@@ -167,13 +169,22 @@ def test_a_scenario_that_is_not_there_is_refused(parts: dict[str, Any], said: st
             "conditions": ("held_rate > 95%",),
         },
         {"load": {"max_entities_per_s": math.inf}},
-        {"keys": {"scheme": "unique"}},
+        {"keys": {"partition_key": "{row:guid}", "row_key": ""}},
+        {"fields": {"city": {"values": ("a", "b")}}, "keys": {"partition_key": "{city}"}},
+        {
+            "fields": {"time": {"history": "3 days"}},
+            "keys": {
+                "partition_key": "{time:day}",
+                "index": {"partition_key": "{row}", "row_key": ""},
+            },
+        },
         {"stage": (RAMP, {**RAMP, "jump": True})},
         {"stage": ({"for_s": 5, "to_users": 3},), "fail_fast": True},
         {"search": {"start_per_s": 7, "p99_ms": math.inf}},
-        {"scenario": "blog", "keys": {"partitions": 5}, "actions": {"read_post": 3}},
+        {"scenario": "blog", "fields": {"month": {"values": 5}}, "actions": {"read_post": 3}},
         {
-            "keys": {"partitions": 2, "rows_per_partition": (30, 40)},
+            "fields": {"key": {"values": 2, "prefix": "p"}},
+            "keys": {"partition_key": "{key}", "rows_per_partition": (30, 40)},
             "transaction": {"kinds": ("insert", "delete"), "operations": 2},
             "query": {"select": ("A", "B"), "top": 3},
             "audit": {"enabled": True},
@@ -191,7 +202,8 @@ def test_a_profile_survives_the_way_to_the_workers(parts: dict[str, Any]) -> Non
 def test_the_price_counts_loading_and_every_retry() -> None:
     """The stated bound covers loading and load, each with all retries; loading has eight."""
     profile = made(
-        keys={"partitions": 3, "rows_per_partition": 150},
+        fields={"key": {"values": 3}},
+        keys={"partition_key": "{key}", "rows_per_partition": 150},
         load={"users": 10, "spawn_rate_per_s": 10.0, "settle_s": 2.0, "run_time_s": 95},
         retry={"retries": 2},
     )

@@ -16,9 +16,10 @@ def test_an_override_changes_one_value() -> None:
         "single-partition",
         [
             "load.users=7",
-            "keys.distribution=zipfian",
+            "fields.key.distribution=zipfian",
             "retry.delays_s=[1.0, 2.0]",
-            "keys.partitions=2",
+            "fields.key.values=2",
+            "keys.partition_key={key}",
             "keys.rows_per_partition=[30, 40]",
             "search.start_per_s=50",
             "search.hold_s=5",
@@ -26,9 +27,9 @@ def test_an_override_changes_one_value() -> None:
     )
     profile = named.profile
     assert profile.load.users == 7
-    assert profile.keys.distribution == "zipfian"
+    assert profile.fields["key"].distribution == "zipfian"
     assert profile.retry.delays_s == (1.0, 2.0)
-    assert profile.keys.rows.total == 70
+    assert profile.design.rows.total == 70
     assert profile.search is not None
     assert (profile.search.start_per_s, profile.search.hold_s) == (50, 5)
 

@@ -38,7 +38,8 @@ def replay(path: Path, *overrides: str) -> NamedProfile:
     ("overrides", "said"),
     [
         (["mix.insert=1"], "leave mix out"),
-        (["keys.partitions=3"], "leave keys out"),
+        (["keys.rows_per_partition=3"], "leave keys out"),
+        (["fields.key.values=3"], "leave fields out"),
         (["replay.speed=2", "load.operations_per_s=5"], "in the recorded order at that rate"),
         (["load.arrivals=poisson"], "the recording says when operations arrive"),
         (["stage=[{for_s=5, to_users=3}]"], "needs stages of rates"),

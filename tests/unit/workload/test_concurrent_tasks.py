@@ -14,13 +14,12 @@ from harness.model.entity import ETAG
 from harness.model.operation import PART_KINDS, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.keys.pickers import Latest, Uniform
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, next_operation, steps_of
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
+from tests.support.keys import NAMES, newest, sized
 from tests.support.tasks import FAILURES, MIXED, SUCCESSES, Where, result, where
 
 WRITING = (
@@ -37,20 +36,15 @@ WRITING = (
 EITHER = (Kind.INSERT, Kind.DELETE)
 
 
-def scheme(name: str) -> KeyScheme:
-    cls = SCHEMES[name]
-    partitions = 1 if name == "single" else 4
-    periods = 2 if name in ("device-date", "customer-month", "customer-year") else 1
-    return cls(RowCounts(partitions, 1 if cls.one_row else 8), periods=periods)
+DESIGNS = {name: sized(name, 4, 8) for name in NAMES} | {"newest": newest(8)}
 
 
-def workload(
-    of: KeyScheme, *actions: Action, kinds: tuple[Kind, ...] = MIXED, latest: bool = False
-) -> Workload:
+def workload(of: KeyDesign, *actions: Action, kinds: tuple[Kind, ...] = MIXED) -> Workload:
+    if of.scatters:
+        kinds = (Kind.UPSERT_MERGE,)
     wanted = [one for one in actions if one is not Action.TRANSACTION or not of.one_row]
     return Workload(
-        scheme=of,
-        picker=Latest(of.count, 0.9) if latest else Uniform(of.count),
+        design=of,
         mix=ActionMix(dict.fromkeys(wanted, 1.0)),
         entities=EntityFactory(1024, "run1"),
         transaction_size=6,
@@ -139,18 +133,17 @@ def driven(
     return service
 
 
-@pytest.mark.parametrize("name", list(SCHEMES))
+@pytest.mark.parametrize("name", DESIGNS)
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
     users=st.integers(1, 6),
-    latest=st.booleans(),
 )
 def test_whatever_comes_back_only_what_was_acknowledged_is_deleted(
-    name: str, seed: int, share: float, users: int, latest: bool
+    name: str, seed: int, share: float, users: int
 ) -> None:
-    """Random outcomes, several users, every scheme: new keys are new, deletes are of own rows."""
+    """Random outcomes, several users, every design: new keys are new, deletes are of own rows."""
     rng = random.Random(seed)
     chances = [*SUCCESSES, *FAILURES, Outcome.NOT_FOUND]
 
@@ -158,11 +151,11 @@ def test_whatever_comes_back_only_what_was_acknowledged_is_deleted(
         while True:
             yield rng.choice(chances) if rng.random() < share else Outcome.SUCCESS
 
-    of = workload(scheme(name), *WRITING, latest=latest)
+    of = workload(DESIGNS[name], *WRITING)
     driven(of, outcomes(), rng, users=users, tasks=100)
 
 
-@pytest.mark.parametrize("name", [name for name, of in SCHEMES.items() if len(of.tables) > 1])
+@pytest.mark.parametrize("name", [name for name, of in DESIGNS.items() if len(of.tables) > 1])
 @pytest.mark.parametrize("kinds", [MIXED, EITHER, (Kind.DELETE, Kind.INSERT), (Kind.DELETE,)])
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32), users=st.integers(1, 6))
@@ -171,7 +164,7 @@ def test_where_nothing_fails_the_tables_stay_in_step(
 ) -> None:
     """Every row of the first table has its copies in the end, and no copy is left over."""
     rng = random.Random(seed)
-    of = workload(scheme(name), *WRITING, kinds=kinds)
+    of = workload(DESIGNS[name], *WRITING, kinds=kinds)
     endless = iter(lambda: Outcome.SUCCESS, None)
     service = driven(of, endless, rng, users=users, tasks=120)
     rows = collections.Counter(table for table, _, _ in service.there)
@@ -181,19 +174,19 @@ def test_where_nothing_fails_the_tables_stay_in_step(
     assert firsts == copied
 
 
-@pytest.mark.parametrize("name", [name for name, of in SCHEMES.items() if not of.one_row])
+@pytest.mark.parametrize(
+    "name", [name for name, of in DESIGNS.items() if not (of.one_row or of.scatters)]
+)
 @pytest.mark.parametrize("kinds", [(Kind.DELETE, Kind.INSERT), (Kind.DELETE,), (Kind.INSERT,)])
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_transactions_that_come_and_go_stay_in_one_partition(
     name: str, kinds: tuple[Kind, ...], seed: int
 ) -> None:
-    """Also where new rows go to another partition than was drawn, and to another one tomorrow."""
+    """Also where new rows go to another partition than loaded ones, such as that of today."""
     rng = random.Random(seed)
-    made = scheme(name)
     of = Workload(
-        scheme=made,
-        picker=Uniform(made.count),
+        design=DESIGNS[name],
         mix=ActionMix({Action.TRANSACTION: 1.0}),
         entities=EntityFactory(1024, "run1"),
         transaction_size=5,
@@ -205,7 +198,7 @@ def test_transactions_that_come_and_go_stay_in_one_partition(
 @pytest.mark.parametrize("kind", sorted(PART_KINDS))
 def test_a_transaction_of_one_kind_has_as_many_parts_as_asked(kind: Kind) -> None:
     """Deletes without rows are inserts, so that the size never depends on chance."""
-    of = workload(scheme("spread"), Action.TRANSACTION, kinds=(kind,))
+    of = workload(DESIGNS["compare-spread"], Action.TRANSACTION, kinds=(kind,))
     first = first_of(of.next_task(random.Random(1)))
     assert len(first.parts) == 6
     assert {part.kind for part in first.parts} == {Kind.INSERT if kind is Kind.DELETE else kind}

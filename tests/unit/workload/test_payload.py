@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from harness.model.entity import EdmValue, stored_size
 from harness.model.operation import Kind
 from harness.workload.entity_factory import EntityFactory, Payload, unpacked
-from harness.workload.keys.pickers import Uniform
-from harness.workload.keys.scheme import RowCounts
-from harness.workload.keys.schemes import SCHEMES
 from harness.workload.mix import Action, ActionMix
 from harness.workload.workload import Workload
+from tests.support.keys import spread
 from tests.support.results import done
 
 
@@ -86,8 +84,7 @@ def test_damaged_texts_stay_as_they_are() -> None:
 def test_reads_decompress_what_they_read(action: Action) -> None:
     """A read is a task that takes its result, which may also be nothing."""
     of = Workload(
-        scheme=SCHEMES["spread"](RowCounts(2, 5)),
-        picker=Uniform(2),
+        design=spread(2, 5),
         mix=ActionMix({action: 1.0}),
         entities=EntityFactory(4096, "run1", Payload(0.8, compress=True)),
     )

@@ -1,7 +1,8 @@
-"""What queries scan: what is said of each range is what is in it, whatever the scheme."""
+"""What queries scan: what is said of each range is what is in it, whatever the keys."""
 
 from __future__ import annotations
 
+import collections
 import random
 import re
 from collections.abc import Iterator
@@ -12,14 +13,12 @@ from hypothesis import strategies as st
 
 from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
 from harness.workload.entity_factory import GROUPS, EntityFactory
-from harness.workload.keys.pickers import Uniform
-from harness.workload.keys.row_keys import ROW_KEYS
-from harness.workload.keys.scheme import KeyScheme, RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import Queries, QueryShape
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
+from tests.support.keys import NAMES, design, sized, spread
 
 SCANS = (
     Action.ROW_RANGE_SCAN,
@@ -29,33 +28,38 @@ SCANS = (
 )
 Row = tuple[str, str, int, int]
 """PartitionKey, RowKey, Number, Group."""
+ROW_KEYS = (
+    "{row:pad8}",
+    "{row}",
+    "{row:inverted}",
+    "{row:guid}",
+    "{row:hash4}-{row:pad8}",
+    "{kind}-{row:pad8}",
+    "{row:pad8}-{kind}",
+)
 
 
-def scheme_of(name: str, partitions: int, rows: int, row_keys: str | None = None) -> KeyScheme:
-    """The scheme with as many partitions and rows as it can have of these."""
-    cls = SCHEMES[name]
-    if name == "single":
-        partitions = 1
-    if cls.one_row:
-        rows = 1
-    made = RowCounts(partitions, rows)
-    naming = (
-        None if row_keys is None or name == "natural-key" else ROW_KEYS[row_keys](made.partitions)
-    )
-    periods = 2 if name in ("device-date", "customer-month", "customer-year") else 1
-    if periods == 2 and partitions % 2:
-        made = RowCounts(partitions + 1, rows)
-    return cls(made, periods=periods, row_keys=naming)
+DESIGNS = [*((name, None) for name in NAMES), *(("rows", row_key) for row_key in ROW_KEYS)]
+"""Names of documented designs; and other RowKeys of partitions that are spread."""
+
+
+def designed(name: str, partitions: int, rows: int, row_key: str | None = None) -> KeyDesign:
+    """The documented design of this name, or one with these RowKeys."""
+    if row_key is None:
+        return sized(name, partitions, rows)
+    fields = {"key": {"values": partitions}}
+    if "{kind}" in row_key:
+        fields["kind"] = {"values": 3}
+    return design("{key}", row_key, fields=fields, rows_per_partition=rows)
 
 
 def workload(
-    scheme: KeyScheme, *actions: Action, kinds: tuple[Kind, ...] = (), **shape: object
+    of: KeyDesign, *actions: Action, kinds: tuple[Kind, ...] = (), **shape: object
 ) -> Workload:
     return Workload(
         transaction_size=2,
         transaction_kinds=kinds or (Kind.UPSERT_MERGE,),
-        scheme=scheme,
-        picker=Uniform(scheme.count),
+        design=of,
         mix=ActionMix(dict.fromkeys(actions, 1.0)),
         entities=EntityFactory(1024, "run1"),
         queries=QueryShape(**shape),  # type: ignore[arg-type]
@@ -104,31 +108,31 @@ def passing(query: Operation, rows: list[Row]) -> list[Row]:
     return kept
 
 
-@pytest.mark.parametrize("name", list(SCHEMES))
+@pytest.mark.parametrize(("name", "row_key"), DESIGNS)
 @settings(max_examples=25, deadline=None)
 @given(
     partitions=st.integers(1, 25),
     rows=st.integers(1, 30),
     width=st.integers(1, 40),
     across=st.integers(1, 12),
-    row_keys=st.none() | st.sampled_from(sorted(ROW_KEYS)),
     by_key_bounds=st.booleans(),
     seed=st.integers(0, 2**32),
 )
 def test_a_range_has_as_many_entities_as_is_said(
     name: str,
+    row_key: str | None,
     partitions: int,
     rows: int,
     width: int,
     across: int,
-    row_keys: str | None,
     by_key_bounds: bool,
     seed: int,
 ) -> None:
-    """Every scan of every scheme scans exactly what it says, and brings what was asked for."""
-    scheme = scheme_of(name, partitions, rows, row_keys)
-    of = workload(scheme, *SCANS, rows=width, partitions=across, by_key_bounds=by_key_bounds)
+    """Every scan of every design scans exactly what it says, and brings what was asked for."""
+    made = designed(name, partitions, rows, row_key)
+    of = workload(made, *SCANS, rows=width, partitions=across, by_key_bounds=by_key_bounds)
     there = loaded(of)
+    sizes = collections.Counter(row[0] for row in there)
     rng = random.Random(seed)
     for _ in range(8):
         query = first_of(of.next_task(rng))
@@ -137,27 +141,29 @@ def test_a_range_has_as_many_entities_as_is_said(
         expected = {
             "full_table_scan": len(there),
             "partition_scan": len(scanned),
-            "row_range_scan": min(width, rows if not scheme.one_row else 1),
+            "row_range_scan": min(width, sizes[query.partition_key]),
         }.get(query.label)
         if query.filter is None and expected is not None:
             assert len(scanned) == expected
 
 
-@pytest.mark.parametrize("name", list(SCHEMES))
-def test_a_range_of_partitions_brings_the_same_entities_in_any_scheme(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_range_of_partitions_brings_the_same_entities_in_any_design(name: str) -> None:
     """Neighbours by number are asked for, whether keys keep them together or not."""
-    scheme = scheme_of(name, 20, 6)
-    of = workload(scheme, Action.PARTITION_RANGE_SCAN, partitions=4)
+    made = sized(name, 20, 6)
+    of = workload(made, Action.PARTITION_RANGE_SCAN, partitions=4)
     there = loaded(of)
-    per_partition = 1 if scheme.one_row else 6
+    sizes = collections.Counter(row[0] for row in there)
     rng = random.Random(3)
     for _ in range(20):
         query = first_of(of.next_task(rng))
         found = passing(query, in_range(query, there))
-        assert len(found) == min(4, scheme.count) * per_partition
+        partitions = {row[0] for row in found}
+        assert len(partitions) == min(4, made.count)
+        assert len(found) == sum(sizes[partition] for partition in partitions)
         numbers = sorted(number for _, _, number, _ in found)
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        if scheme.in_order:
+        if made.in_order:
             assert query.filter is None
         else:
             assert query.key_range.entities == len(there)
@@ -166,7 +172,7 @@ def test_a_range_of_partitions_brings_the_same_entities_in_any_scheme(name: str)
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        ("append-only", {}),
+        ("compare-append-only", {}),
         # Two numbers of the same width have the order of their keys, 'p9' and 'p29' have not.
         ("append-only-unpadded", {**dict.fromkeys([*range(3, 10), *range(80, 100)], 20)}),
     ],
@@ -175,25 +181,23 @@ def test_bounds_of_keys_miss_numbers_that_are_not_padded(
     name: str, missing: dict[int, int]
 ) -> None:
     """Where the key of the last number sorts before that of the first, nothing is found."""
-    of = workload(
-        scheme_of(name, 120, 1), Action.PARTITION_RANGE_SCAN, partitions=20, by_key_bounds=True
-    )
+    of = workload(sized(name, 120), Action.PARTITION_RANGE_SCAN, partitions=20, by_key_bounds=True)
     there = loaded(of)
     rng = random.Random(3)
     for _ in range(400):
         query = first_of(of.next_task(rng))
         assert query.key_range.wanted == 20
-        first = int((query.key_range.partition_from or "")[1:])
-        if name == "append-only" or first > 2:
+        first = int((query.key_range.partition_from or "").removeprefix("p"))
+        if name == "compare-append-only" or first > 2:
             found = passing(query, in_range(query, there))
             assert 20 - len(found) == missing.get(first, 0), first
 
 
-@pytest.mark.parametrize("row_keys", sorted(ROW_KEYS))
-def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_keys: str) -> None:
+@pytest.mark.parametrize("row_key", ROW_KEYS)
+def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_key: str) -> None:
     """Where RowKeys keep no order the whole partition is scanned for the same rows."""
-    scheme = scheme_of("spread", 3, 50, row_keys)
-    of = workload(scheme, Action.ROW_RANGE_SCAN, rows=7)
+    made = designed("rows", 3, 50, row_key)
+    of = workload(made, Action.ROW_RANGE_SCAN, rows=7)
     there = loaded(of)
     rng = random.Random(4)
     for _ in range(30):
@@ -201,14 +205,13 @@ def test_a_range_of_rows_brings_neighbours_however_rows_are_named(row_keys: str)
         found = passing(query, in_range(query, there))
         numbers = sorted(number for _, _, number, _ in found)
         assert numbers == list(range(numbers[0], numbers[0] + 7))
-        assert query.key_range.entities == (7 if scheme.row_keys.order else 50)
+        assert query.key_range.entities == (7 if made.row_order else 50)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.25, 0.999])
 def test_density_is_the_share_that_a_filter_lets_through(share: float) -> None:
     """Of entities numbered on end a filter lets through the share that was asked for."""
-    scheme = scheme_of("spread", 4, 1000)
-    of = workload(scheme, Action.FULL_TABLE_SCAN, returned_share=share)
+    of = workload(spread(4, 1000), Action.FULL_TABLE_SCAN, returned_share=share)
     query = first_of(of.next_task(random.Random(1)))
     there = loaded(of)
     assert len(passing(query, there)) == round(share * GROUPS) * 4
@@ -217,14 +220,14 @@ def test_density_is_the_share_that_a_filter_lets_through(share: float) -> None:
 
 def test_density_of_one_is_no_filter() -> None:
     """What brings everything is asked for without a filter."""
-    query = Queries(scheme_of("spread", 4, 10), QueryShape(), moving=False).table()
+    query = Queries(spread(4, 10), QueryShape(), moving=False).table()
     assert query.filter is None
 
 
 def test_what_is_selected_and_how_much_at_most_is_handed_on() -> None:
     """Projection and $top are those of the shape, on every kind of scan."""
     shape = QueryShape(select=("Number", "Group"), top=10)
-    queries = Queries(scheme_of("spread", 4, 10), shape, moving=False)
+    queries = Queries(spread(4, 10), shape, moving=False)
     rng = random.Random(1)
     for query in (
         queries.row_range(1, rng),
@@ -239,20 +242,19 @@ MOVING = (Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANG
 
 
 @pytest.mark.parametrize("moving", MOVING)
-@pytest.mark.parametrize("name", list(SCHEMES))
-@pytest.mark.parametrize("row_keys", [None, *sorted(ROW_KEYS)])
+@pytest.mark.parametrize(("name", "row_key"), DESIGNS)
 def test_what_is_said_to_be_exact_is_exact_while_rows_come_and_go(
-    moving: Action, name: str, row_keys: str | None
+    moving: Action, name: str, row_key: str | None
 ) -> None:
     """A range that is said to stand still holds the same rows after any number of inserts."""
-    scheme = scheme_of(name, 8, 6, row_keys)
-    of = workload(scheme, *SCANS, moving, rows=3, partitions=2)
+    made = designed(name, 8, 6, row_key)
+    of = workload(made, *SCANS, moving, rows=3, partitions=2)
     there = loaded(of)
+    draw, rng = made.picker(), random.Random(5)
     for worker in (0, 1, 9999):
         for number in range(1, 60):
-            key = scheme.inserted(number % scheme.count, worker, number)
+            key = made.new(draw(rng), worker, number)
             there.append((key.partition_key, key.row_key, -1, -1))
-    rng = random.Random(5)
     for _ in range(60):
         query = first_of(of.next_task(rng))
         if query.key_range.entities is None:
@@ -265,7 +267,7 @@ def test_what_is_said_to_be_exact_is_exact_while_rows_come_and_go(
 @pytest.mark.parametrize("action", [action for action in Action if action not in SCANS])
 def test_scans_say_what_may_move(action: Action) -> None:
     """Beside a task that adds or removes rows, a scan of a partition is not sure of its count."""
-    of = workload(scheme_of("spread", 3, 20), Action.PARTITION_SCAN, action)
+    of = workload(spread(3, 20), Action.PARTITION_SCAN, action)
     rng = random.Random(6)
     scans = [
         one
@@ -279,8 +281,7 @@ def test_scans_say_what_may_move(action: Action) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind in PART_KINDS])
 def test_transactions_that_move_rows_are_known(kind: Kind) -> None:
     """It depends on what is in the transactions whether a scan beside them is sure."""
-    scheme = scheme_of("spread", 3, 20)
-    of = workload(scheme, Action.FULL_TABLE_SCAN, Action.TRANSACTION, kinds=(kind,))
+    of = workload(spread(3, 20), Action.FULL_TABLE_SCAN, Action.TRANSACTION, kinds=(kind,))
     rng = random.Random(7)
     scans = [
         one
@@ -295,9 +296,7 @@ def test_transactions_that_move_rows_are_known(kind: Kind) -> None:
 @pytest.mark.parametrize(("width", "share"), [(100, 0.01), (100, 0.5), (700, 0.05), (10, 0.3)])
 def test_density_holds_in_any_range(width: int, share: float) -> None:
     """Also of a short range of neighbours a filter lets through about the share asked for."""
-    of = workload(
-        scheme_of("spread", 4, 1000), Action.ROW_RANGE_SCAN, rows=width, returned_share=share
-    )
+    of = workload(spread(4, 1000), Action.ROW_RANGE_SCAN, rows=width, returned_share=share)
     there = loaded(of)
     rng = random.Random(8)
     for _ in range(50):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.model.entity import ETAG, Properties
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome
-from harness.workload.keys.scheme import Key
+from harness.workload.keys.design import Key
 from harness.workload.operation_source import Task, next_operation, steps_of
 from harness.workload.tasks import ByPartition, TaskRow, Tasks
 from tests.support.driving import first_of

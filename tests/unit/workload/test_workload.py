@@ -21,12 +21,11 @@ from harness.workload.entity_factory import (
     EntityFactory,
     wire_bytes,
 )
-from harness.workload.keys.pickers import Latest, Uniform
-from harness.workload.keys.scheme import RowCounts
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.workload import Workload
 from tests.support.driving import first_of, operations
+from tests.support.keys import NAMES, newest, sized, spread
 
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
 
@@ -34,17 +33,15 @@ key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_charac
 def workload(
     mix: Mapping[Action, float] | None = None,
     *,
-    scheme: str = "spread",
+    design: KeyDesign | None = None,
     partitions: int = 3,
     rows: int = 20,
     size: int = 5,
     worker: int = 0,
     kinds: tuple[Kind, ...] = (Kind.UPSERT_MERGE,),
-    latest: bool = False,
 ) -> Workload:
     return Workload(
-        scheme=SCHEMES[scheme](RowCounts(partitions, rows)),
-        picker=Latest(partitions, 0.99) if latest else Uniform(partitions),
+        design=design or spread(partitions, rows),
         mix=ActionMix(dict.fromkeys(Action, 1.0) if mix is None else mix),
         entities=EntityFactory(1024, "run1"),
         transaction_size=size,
@@ -64,20 +61,16 @@ def writes(operations: list[Operation]) -> list[Operation]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from(sorted(SCHEMES)), st.booleans())
-def test_the_same_seed_gives_the_same_operations(seed: int, scheme: str, latest: bool) -> None:
+@given(st.integers(0, 2**32), st.sampled_from([*NAMES, "newest"]))
+def test_the_same_seed_gives_the_same_operations(seed: int, name: str) -> None:
     """Nothing but the arguments, the random source and the outcomes decides what is sent."""
-    cls = SCHEMES[scheme]
     mix = dict.fromkeys(Action, 1.0)
-    if cls.one_row:
-        mix[Action.TRANSACTION] = 0.0
-    partitions, rows = (1 if scheme == "single" else 3), (1 if cls.one_row else 20)
-    kinds = (Kind.INSERT, Kind.DELETE)
 
     def made() -> list[Operation]:
-        of = workload(
-            mix, scheme=scheme, partitions=partitions, rows=rows, kinds=kinds, latest=latest
-        )
+        design = newest(20) if name == "newest" else sized(name, 3, 20)
+        if design.one_row or design.scatters:
+            mix[Action.TRANSACTION] = 0.0
+        of = workload(mix, design=design, kinds=(Kind.INSERT, Kind.DELETE))
         return drawn(of, 40, seed)
 
     assert made() == made()
@@ -131,7 +124,7 @@ def test_reads_and_updates_go_to_loaded_rows() -> None:
 def test_the_newest_rows_are_those_that_were_inserted() -> None:
     """With a preference for the newest, reads follow the inserts."""
     mix = {Action.INSERT: 1.0, Action.POINT_QUERY: 1.0}
-    sent = drawn(workload(mix, latest=True), 200)
+    sent = drawn(workload(mix, design=newest(20)), 200)
     inserted = {one.row_key for one in sent if one.kind is Kind.INSERT}
     read = [one.row_key for one in sent[50:] if one.kind is Kind.POINT_QUERY]
     assert read
@@ -207,7 +200,7 @@ def test_loading_makes_every_row_once(rows: int) -> None:
 
 def test_loading_makes_every_copy_after_the_rows() -> None:
     """Copies come one by one, each in its table, as many as rows."""
-    of = workload(scheme="index-table", partitions=2, rows=30)
+    of = workload(design=sized("index-table", 2, 30))
     loading = list(of.loading())
     tables = [one.table for one in writes(loading)]
     assert tables == [""] * 60 + ["Index"] * 60

@@ -1,4 +1,4 @@
-"""The heat map: what it shows of each key scheme, and that its sums stay exact."""
+"""The heat map: what it shows of each key design, and that its sums stay exact."""
 
 from __future__ import annotations
 
@@ -15,51 +15,46 @@ from harness.measure.counts.heatmap import MOST_RANGES, HeatMap
 from harness.measure.counts.time_course import MOST_COLUMNS
 from harness.measure.record.measured import HeatPart
 from harness.model.operation import WHOLE_TABLE
-from harness.profile.build.scenarios import dry_run
-from harness.profile.build.workload import source_of
-from harness.profile.profile_loader import parse
-from harness.workload.keys.schemes import SCHEMES
+from harness.workload.entity_factory import EntityFactory
+from harness.workload.keys.design import KeyDesign
+from harness.workload.mix import Action, ActionMix
+from harness.workload.workload import Workload
+from tests.support.driving import operations
+from tests.support.keys import NAMES, sized, spread
 from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 SECONDS = 60
 PER_S = 100
-ONE_ROW_EACH = {
-    "unique",
-    "append-only",
-    "prepend-only",
-    "append-only-unpadded",
-    "hash-prefix",
-    "natural-key",
-}
 PICTURES = {
-    "single": "line",
-    "append-only": "diagonal",
-    "date": "diagonal",
-    "publish-month": "diagonal",
+    "compare-single": "line",
+    "compare-append-only": "diagonal",
+    # Inserts are now: all are of the current day or month.
+    "log-by-date": "line",
+    "publish-month": "line",
     "prepend-only": "falling diagonal",
     # Numbers that are not padded sort by their first digit: several diagonals in one.
     "append-only-unpadded": "steps",
-    # Two tables: customers that are spread, and an index by date.
-    "index-table": "steps",
+    # Some customers, tenants and regions are hot.
+    **dict.fromkeys(("customer-month", "customer-year", "tenants", "region-category"), "lines"),
+    # Two tables: customers that are spread, and the current day of an index by date.
+    "index-table": "lines",
 }
-"""Every other scheme is an even field."""
+"""Every other design is an even field."""
 
 
-def view_of(name: str, distribution: str = "uniform") -> HeatPart:
-    """A minute of inserts by a key scheme, at 100 a second, as a master hears of two workers."""
-    keys: dict[str, object] = {"scheme": name, "distribution": distribution}
-    if name != "single":
-        keys["partitions"] = 500
-    if name in ONE_ROW_EACH:
-        keys["rows_per_partition"] = 1
-    profile = parse({"question": "?", "keys": keys, "mix": {"insert": 100}}, source="test")
-    source = source_of(profile, run_id="20260101T000000Z-00000000", worker=0)
-    operations = (operation for _, operation in dry_run(source, profile))
+def view_of(design: KeyDesign) -> HeatPart:
+    """A minute of inserts under these keys, at 100 a second, as a master hears of two workers."""
+    source = Workload(
+        design=design,
+        mix=ActionMix({Action.INSERT: 1.0}),
+        entities=EntityFactory(1024, "20260101T000000Z-00000000"),
+    )
+    inserts = operations(source, random.Random(1))
     master = HeatMap()
     for second in range(SECONDS):
         workers = (HeatMap(), HeatMap())
-        for number, operation in enumerate(itertools.islice(operations, PER_S)):
+        for number, operation in enumerate(itertools.islice(inserts, PER_S)):
             workers[number % 2].add(operation.partition, START + second, 1)
         for worker in workers:
             master.merge(over_the_wire(worker))
@@ -88,17 +83,17 @@ def picture(view: HeatPart) -> str:
     return "steps"
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMES))
-def test_what_a_key_scheme_looks_like(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_key_design_looks_like(name: str) -> None:
     """One key is a line, appended keys are a diagonal, a good spread is an even field."""
-    view = view_of(name)
+    view = view_of(sized(name, 500, 1))
     assert picture(view) == PICTURES.get(name, "field")
     assert sum(sum(row.entities) for row in view.ranges) == SECONDS * PER_S
 
 
 def test_a_hot_key_is_a_line_of_its_own() -> None:
     """Of a skewed spread the hottest key has a row to itself, by far the brightest."""
-    view = view_of("spread", "zipfian")
+    view = view_of(spread(500, 1, distribution="zipfian"))
     hottest, *others = sorted(view.ranges, key=lambda row: -sum(row.entities))
     assert hottest.first == hottest.last
     assert min(1 if count else 0 for count in hottest.entities[1:-1]) == 1

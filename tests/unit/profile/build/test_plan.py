@@ -13,6 +13,7 @@ from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, STORAGE
 from harness.profile.build.plan import Plan, plan_of
 from harness.profile.profile_loader import parse, resolve
+from tests.support.keys import sized_settings
 
 STORAGE, AZURITE = STORAGE, AZURITE
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
@@ -113,7 +114,10 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
 
 def test_loading_is_counted_apart() -> None:
     """3 partitions of 150 rows are 6 requests, at the cap of an account some 0.2 s."""
-    plan = planned(keys={"partitions": 3, "rows_per_partition": 150})
+    plan = planned(
+        fields={"key": {"values": 3}},
+        keys={"partition_key": "{key}", "rows_per_partition": 150},
+    )
     assert (plan.loaded_entities, plan.loading_requests) == (450, 6)
     lengths = {phase.name: phase.seconds for phase in plan.phases}
     assert lengths == {
@@ -132,9 +136,9 @@ def test_an_emulator_has_a_cap_of_its_own() -> None:
     assert plan.phases[0].seconds is None
 
 
-def test_every_table_of_a_scheme_is_planned() -> None:
+def test_every_table_of_a_profile_is_planned() -> None:
     """An index table doubles what is loaded, and is created and deleted too."""
-    plan = planned(keys={"scheme": "index-table", "partitions": 5, "rows_per_partition": 20})
+    plan = planned(**sized_settings("index-table", 5, 20))
     assert plan.tables == ("", "Index")
     assert plan.loaded_entities == 200
     assert plan.table_requests == 4

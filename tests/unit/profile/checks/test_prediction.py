@@ -17,34 +17,43 @@ from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import RANGES, KeyRanges, thinned
 from harness.profile.profile_loader import parse
 from harness.report.predicted import beside
+from tests.support.keys import sized_settings
 from tests.support.records import altered, kept
+
+DEFAULT = {"point_query": 50, "upsert_merge": 40, "transaction": 10}
 
 
 def predicted(
-    *, rows: int = 100, mix: dict[str, float] | None = None, **keys: Any
+    *, rows: int = 100, mix: dict[str, float] | None = None, **parts: Any
 ) -> PredictionPart:
-    """What is predicted of these keys; the seed is fixed, so that chance has no part."""
-    content = {
-        "question": "Why?",
-        "keys": {"rows_per_partition": rows, **keys},
-        "mix": mix or {"point_query": 50, "upsert_merge": 40, "transaction": 10},
-    }
+    """What is predicted of partitions p0, p1, ..., or of other fields and keys."""
+    content = {"question": "Why?", "mix": mix or DEFAULT, **parts}
+    content["keys"] = {"rows_per_partition": rows, **content.get("keys", {})}
     return observe(parse(content, source="a test")).prediction
+
+
+def spread(partitions: int, **field: Any) -> dict[str, Any]:
+    """Fields and keys of so many partitions; ``field`` says how they are drawn."""
+    key = {"values": partitions, "prefix": "p", **field}
+    return {"fields": {"key": key}, "keys": {"partition_key": "{key}"}}
 
 
 @pytest.mark.parametrize("partitions", [2, 20, 200])
 def test_a_uniform_load_is_spread_evenly(partitions: int) -> None:
-    """Of N partitions none takes more than an N-th, nor a range of 20 more than a twentieth."""
-    found = predicted(partitions=partitions)
-    assert found.hottest_share == pytest.approx(1 / partitions, rel=0.3)
+    """Of N partitions each takes an N-th, and a range of 20 a twentieth."""
+    found = predicted(**spread(partitions))
+    assert found.hottest_share == pytest.approx(1 / partitions)
     ranges = min(partitions, RANGES)
     assert len(found.ranges) == found.range_count == ranges
-    assert found.hottest_range_share == pytest.approx(1 / ranges, rel=0.3)
+    assert found.hottest_range_share == pytest.approx(1 / ranges)
 
 
 def test_the_largest_of_many_is_not_taken_for_hot() -> None:
-    """Of 2,000 partitions some are drawn often by chance; the prediction does not believe it."""
-    found = predicted(partitions=2000, rows=1, mix={"point_query": 1})
+    """Of 2,000 partitions some are drawn often by chance; a sample does not believe it."""
+    parts = spread(2000)
+    parts["keys"]["row_key"] = "{row:guid}"
+    found = predicted(**parts, rows=1, mix={"point_query": 1}, query={"by_key_bounds": True})
+    assert found.sampled
     assert found.hottest_share < 2.5 / 2000
 
 
@@ -52,58 +61,61 @@ def test_the_largest_of_many_is_not_taken_for_hot() -> None:
 def test_a_zipfian_load_has_its_known_share(theta: float) -> None:
     """The first of N takes 1 by the sum of k to the minus theta, the first range its sum."""
     weights = [1 / number**theta for number in range(1, 101)]
-    found = predicted(partitions=100, distribution="zipfian", theta=theta)
+    found = predicted(**spread(100, distribution="zipfian", theta=theta))
     assert found.hottest == "p00"
-    assert found.hottest_share == pytest.approx(1 / sum(weights), rel=0.25)
+    assert found.hottest_share == pytest.approx(1 / sum(weights))
     assert found.hottest_range == 0
-    assert found.hottest_range_share == pytest.approx(sum(weights[:5]) / sum(weights), rel=0.15)
+    assert found.hottest_range_share == pytest.approx(sum(weights[:5]) / sum(weights))
 
 
-def test_hot_keys_take_their_share() -> None:
+def test_hot_values_take_their_share() -> None:
     """With 80 % of the operations on 4 of 40 partitions each of these has 20 %, two ranges 80 %."""
-    found = predicted(partitions=40, distribution="hotspot", hot_operations=0.8, hot_keys=0.1)
-    assert found.hottest_share == pytest.approx(0.2, rel=0.15)
+    found = predicted(**spread(40, distribution="hot", hot_share=0.8, hot_values=4))
+    assert found.hottest_share == pytest.approx(0.2)
     assert found.hottest_range in (0, 1)
-    assert found.hottest_range_share == pytest.approx(0.4, rel=0.15)
+    assert found.hottest_range_share == pytest.approx(0.4)
 
 
 def test_one_partition_takes_it_all() -> None:
     """With a single key everything is for one partition, and one range."""
-    found = predicted(scheme="single", partitions=1)
+    found = predicted()
     assert (found.hottest, found.hottest_share, found.hottest_range_share) == ("p0", 1.0, 1.0)
     assert found.ranges == (("p0", "p0"),)
     assert found.account_rate_at(2000.0) == 2000.0
 
 
-@pytest.mark.parametrize(
-    ("scheme", "place"), [("append-only", -1), ("prepend-only", 0), ("date", -1)]
-)
-def test_growing_keys_meet_one_range(scheme: str, place: int) -> None:
+@pytest.mark.parametrize(("name", "place"), [("compare-append-only", -1), ("prepend-only", 0)])
+def test_growing_keys_meet_one_range(name: str, place: int) -> None:
     """All inserts go to the last range of the table, or to the first, and to many partitions."""
-    rows = 20 if scheme == "date" else 1
-    found = predicted(scheme=scheme, partitions=100, rows=rows, mix={"insert": 1})
+    found = predicted(**sized_settings(name, 100), rows=1, mix={"insert": 1})
     assert found.hottest_range == range(len(found.ranges))[place]
     assert found.hottest_range_share == 1.0
     assert found.hottest_share < 0.01
 
 
-@pytest.mark.parametrize("scheme", ["unique", "hash-prefix", "natural-key"])
-def test_scattered_keys_meet_all_ranges(scheme: str) -> None:
+def test_a_date_meets_one_partition() -> None:
+    """All inserts are of the current day."""
+    found = predicted(**sized_settings("log-by-date", 100, 20), mix={"insert": 1})
+    assert (found.hottest, found.hottest_share) == ("2025-12-31", 1.0)
+
+
+@pytest.mark.parametrize("name", ["compare-unique", "hash-prefix", "natural-key"])
+def test_scattered_keys_meet_all_ranges(name: str) -> None:
     """Inserts under scattered keys go to every range alike, as far as loaded keys are even."""
-    found = predicted(scheme=scheme, partitions=2000, rows=1, mix={"insert": 1})
+    found = predicted(**sized_settings(name, 2000), rows=1, mix={"insert": 1})
     assert found.hottest_range_share < 0.1
 
 
 def test_queries_over_partitions_belong_to_none() -> None:
     """What a full scan scans is nobody's share, but part of the whole."""
-    found = predicted(partitions=10, rows=10, mix={"full_table_scan": 1, "point_query": 100})
-    assert found.over_partitions_share == pytest.approx(0.5, rel=0.2)
-    assert found.hottest_share == pytest.approx(0.05, rel=0.4)
+    found = predicted(**spread(10), rows=10, mix={"full_table_scan": 1, "point_query": 100})
+    assert found.over_partitions_share == pytest.approx(0.5)
+    assert found.hottest_share == pytest.approx(0.05)
 
 
 def test_a_load_of_scans_alone_has_no_hottest_partition() -> None:
     """Without a partition of its own nothing is the hottest, and no rate is reached."""
-    found = predicted(partitions=10, rows=10, mix={"full_table_scan": 1})
+    found = predicted(**spread(10), rows=10, mix={"full_table_scan": 1})
     assert (found.hottest, found.hottest_share, found.hottest_range) == ("", 0.0, None)
     assert found.account_rate_at(2000.0) == float("inf")
 

@@ -465,7 +465,7 @@ def test_the_command_reads_a_record(tmp_path: Path, capsys: pytest.CaptureFixtur
         ([], "name a profile, a run with --record, or a file of keys"),
         (["single-partition", "--record", "RUN"], "leave PROFILE, --set and --host-kind out"),
         (
-            ["--record", "RUN", "--set", "keys.partitions=2"],
+            ["--record", "RUN", "--set", "keys.rows_per_partition=2"],
             "leave PROFILE, --set and --host-kind out",
         ),
         (["--record", "RUN/.."], "holds 2 runs"),

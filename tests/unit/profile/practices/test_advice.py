@@ -96,6 +96,8 @@ GROWING = recorded(
     name="compare-append-only",
 )
 NO_RETRIES = "retry.strategy=none"
+KEYS = ("fields.key.prefix=p", "keys.partition_key={key}")
+"""Keys p0, p1, ... of as many values as are set beside."""
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ NO_RETRIES = "retry.strategy=none"
         # A row takes what its partition takes: neither finer keys nor transactions split it.
         (recorded(evidence(HOT), "keys.rows_per_partition=1", "mix.transaction=0"), ["hot-row"]),
         # A server throttles partitions that are far below their targets.
-        (recorded(evidence(SERVED), "keys.partitions=2"), ["hot-range", BATCH, RAMP]),
+        (recorded(evidence(SERVED), "fields.key.values=2", *KEYS), ["hot-range", BATCH, RAMP]),
         # The account throttles: another account, fewer requests.
         (recorded(evidence(BY_ACCOUNT)), [ACCOUNTS, BATCH, RAMP]),
         # Cosmos DB is advised by its own document, and has no such partitions to move.
@@ -136,7 +138,9 @@ NO_RETRIES = "retry.strategy=none"
         # Over target without throttling.
         (recorded(evidence(snapshot_of({"p0": 2500}))), [FINER, BATCH]),
         (
-            recorded(evidence(in_transactions(snapshot_of(MANY), 0.6)), "keys.partitions=11"),
+            recorded(
+                evidence(in_transactions(snapshot_of(MANY), 0.6)), "fields.key.values=11", *KEYS
+            ),
             [ACCOUNTS],
         ),
         # The generator: more processes, and a leaner session where there is one.
@@ -202,7 +206,7 @@ RECORDS = {
     "keys that grow": GROWING,
     "a generator without time": recorded(evidence(SLOW, generator=BUSY), session="sdk"),
     "an account that throttles": recorded(evidence(BY_ACCOUNT)),
-    "servers that throttle": recorded(evidence(SERVED), "keys.partitions=2"),
+    "servers that throttle": recorded(evidence(SERVED), "fields.key.values=2", *KEYS),
 }
 
 

@@ -25,7 +25,12 @@ from harness.report.terminal.live import opening_line
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600
 """Operations: enough for what is looked for here, and soon made."""
-SPREAD: dict[str, Any] = {"keys.partitions": 20, "keys.rows_per_partition": 50}
+SPREAD: dict[str, Any] = {
+    "fields.key.values": 20,
+    "fields.key.prefix": "p",
+    "keys.partition_key": "{key}",
+    "keys.rows_per_partition": 50,
+}
 
 
 def made(settings: dict[str, Any], **parts: Any) -> Profile:
@@ -64,8 +69,8 @@ def test_every_practice_names_who_says_so(practice: Any) -> None:
 
 def test_documents_disagree_about_long_keys() -> None:
     """Over 512 characters it depends on the document, and Azurite refuses the run."""
-    long = {"entity.size_bytes": 4096, "keys.prefix": "p" * 511}
-    seen, longer = seen_of(long), seen_of({**long, "keys.prefix": "p" * 512})
+    long = {"entity.size_bytes": 4096, "keys.partition_key": "p" * 512}
+    seen, longer = seen_of(long), seen_of({**long, "keys.partition_key": "p" * 513})
     look, other = look_of("key-length", seen), look_of("key-length", longer)
     assert look is not None
     assert other is not None
@@ -201,7 +206,7 @@ def test_what_a_filter_lets_through_is_known_of_the_harness_own(
 
 def test_findings_come_worst_first() -> None:
     """What offends stands before what is to be considered, and that before what is fine."""
-    findings = findings_of(seen_of({"keys.scheme": "single"}))
+    findings = findings_of(seen_of({"keys.partition_key": "p0"}))
     order = [finding.severity for finding in findings]
     assert order == sorted(order, key=list(Severity).index)
     assert of_severity(findings, OFFENDS)
@@ -209,11 +214,11 @@ def test_findings_come_worst_first() -> None:
 
 def test_a_run_says_in_one_line_what_is_offended() -> None:
     """The line at a run's start counts and names what is offended, and where to read more."""
-    line = opening_line("mine", findings_of(seen_of({"keys.scheme": "single"})))
+    line = opening_line("mine", findings_of(seen_of({"keys.partition_key": "p0"})))
     assert "\n" not in line
     assert "constant-partition-key" in line
     assert line.endswith("Details: harness check mine")
-    good = opening_line("mine", findings_of(seen_of({"keys.partitions": 50})))
+    good = opening_line("mine", findings_of(seen_of({**SPREAD, "fields.key.values": 50})))
     assert good.startswith("check: none of ")
 
 
@@ -222,7 +227,7 @@ def test_a_hot_row_hides_a_constant_key_only_if_nothing_else_is_loaded(
     share: float, said: bool
 ) -> None:
     """Another key spreads what is beside the row."""
-    seen = dataclasses.replace(seen_of({"keys.scheme": "single"}), hot_row_share=share)
+    seen = dataclasses.replace(seen_of({"keys.partition_key": "p0"}), hot_row_share=share)
     assert (look_of("constant-partition-key", seen) is not None) is said
 
 
@@ -247,7 +252,7 @@ def test_the_command_says_the_same_as_text_and_as_json(capsys: pytest.CaptureFix
         (["check", "single-partition", "--strict"], 1),
         (["check", "key-spread", "--strict"], 0),
         (["check", "no-such-profile"], 2),
-        (["check", "key-spread", "--set", "keys.partitions=0"], 2),
+        (["check", "key-spread", "--set", "fields.key.values=0"], 2),
     ],
 )
 def test_exit_codes_of_the_command(

@@ -139,8 +139,11 @@ def test_without_the_provisioned_throughput_only_one_key_is_known() -> None:
 def made(settings: dict[str, Any]) -> Seen:
     content: dict[str, Any] = {"question": "Why?"}
     for name, value in settings.items():
-        part, _, last = name.partition(".")
-        content.setdefault(part, {})[last] = value
+        *path, last = name.split(".")
+        place = content
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
     return observe(parse(content, source="a test"), SAMPLE, COSMOS).seen()
 
 
@@ -151,9 +154,10 @@ def look_of(name: str, seen: Seen) -> Assessment | None:
 
 WRITES = {"mix.insert": 1.0}
 PROVISIONED = {"endpoint.provisioned_ru_per_s": 18_000.0, "endpoint.physical_partitions": 3}
-SPREAD = {"keys.partitions": 2000, "keys.rows_per_partition": 2, **WRITES, **PROVISIONED}
-HOT = {"keys.partitions": 1, "keys.rows_per_partition": 10, **WRITES, **PROVISIONED}
-SCANS = {"keys.partitions": 50, "mix.partition_range_scan": 1.0, **PROVISIONED}
+KEYS = {"fields.key.values": 2000, "keys.partition_key": "{key}"}
+SPREAD = {**KEYS, "keys.rows_per_partition": 2, **WRITES, **PROVISIONED}
+HOT = {"keys.rows_per_partition": 10, **WRITES, **PROVISIONED}
+SCANS = {**KEYS, "fields.key.values": 50, "mix.partition_range_scan": 1.0, **PROVISIONED}
 CASES: list[tuple[str, Severity, dict[str, Any]]] = [
     ("request-units", OFFENDS, {**SPREAD, "load.operations_per_s": 5000.0}),
     ("request-units", FINE, {**SPREAD, "load.operations_per_s": 500.0}),
@@ -163,8 +167,8 @@ CASES: list[tuple[str, Severity, dict[str, Any]]] = [
     ("hot-partition-key", FINE, SPREAD),
     ("physical-partitions", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
     ("physical-partitions", FINE, SPREAD),
-    ("key-bytes", OFFENDS, {**SPREAD, "keys.prefix": "€" * 900, "entity.size_bytes": 8192}),
-    ("key-bytes", CONSIDER, {**SPREAD, "keys.prefix": "p" * 110, "entity.size_bytes": 4096}),
+    ("key-bytes", OFFENDS, {**SPREAD, "fields.key.prefix": "€" * 900, "entity.size_bytes": 8192}),
+    ("key-bytes", CONSIDER, {**SPREAD, "fields.key.prefix": "p" * 110, "entity.size_bytes": 4096}),
     ("key-bytes", FINE, SPREAD),
     ("cross-partition", FINE, SCANS),
     ("cross-partition", CONSIDER, {**SCANS, "endpoint.physical_partitions": 20}),
@@ -175,7 +179,6 @@ CASES: list[tuple[str, Severity, dict[str, Any]]] = [
             **PROVISIONED,
             "mix.transaction": 1.0,
             "keys.rows_per_partition": 100,
-            "keys.partitions": 2,
             "transaction.operations": 100,
             "entity.size_bytes": 60_000,
         },

@@ -28,23 +28,25 @@ def test_all_runs_of_a_busy_machine_are_named() -> None:
 
 
 def test_names_are_given_or_tell_the_runs_apart() -> None:
-    """By profile or by scheme of keys; letters where those are the same."""
+    """By profile or by PartitionKey; letters where those are the same."""
     one, other = run(1, name="customer"), run(1, name="month")
     assert names_of(subjects(one, other)) == ["customer", "month"]
     assert names_of(subjects(one, one, names=("before", "after"))) == ["before", "after"]
-    spread = altered(one, profile={**one.profile, "keys": {"scheme": "spread"}})
-    single = altered(one, profile={**one.profile, "keys": {"scheme": "single"}})
-    assert names_of(subjects(spread, single)) == ["spread", "single"]
+    spread, single = (
+        altered(one, profile={**one.profile, "keys": {"partition_key": key}})
+        for key in ("{key}", "p0")
+    )
+    assert names_of(subjects(spread, single)) == ["{key}", "p0"]
     assert names_of(subjects(one, one)) == ["A", "B"]
 
 
 def test_settings_that_differ_are_listed() -> None:
     """Each with both values; of very many the first, and how many more."""
     one = run(1, name="a")
-    keys = {**one.profile["keys"], "scheme": "spread", "partitions": 50}
+    keys = {**one.profile["keys"], "partition_key": "{key}", "rows_per_partition": 50}
     other = altered(one, profile={**one.profile, "seed": 2, "keys": keys})
     assert settings_of(compare(subjects(one, other), [])) == [
-        "A and B: keys.partitions: 1 and 50; keys.scheme: None and spread"
+        "A and B: keys.partition_key: None and {key}; keys.rows_per_partition: 1000 and 50"
     ]
     many = {**one.profile, **{f"setting{place}": place for place in range(11)}}
     [line] = settings_of(compare(subjects(one, altered(one, profile=many)), []))

@@ -229,7 +229,7 @@ def test_a_report_is_read_without_scripts() -> None:
         record.endpoint.described,
         "p1",
         f"{record.search.steps[0].billable_transactions:,}",
-        'scheme = "single"',
+        'partition_key = "p0"',
         "CPython 3.11",
         "locust 2.47.0",
         "PartitionKeys are replaced by aliases",

@@ -55,14 +55,3 @@ def test_keys_that_do_not_match_have_no_new_keys() -> None:
 def test_the_recorded_scheme_changes_nothing(partition_key: str, row_key: str) -> None:
     """As recorded, every key is its own new key."""
     assert as_recorded().keys(partition_key, row_key) == (partition_key, row_key)
-
-
-@given(st.text(max_size=20), st.integers(2, 10_000))
-def test_a_bucket_is_one_of_its_choices(row_key: str, buckets: int) -> None:
-    """The buckets that a query is spread over are those that rows are put into."""
-    made = scheme({"keys": {"partition_key": f"{{row_key:bucket{buckets}}}"}})
-    (field,) = made.partition_template.fields
-    keys = made.keys("p", row_key)
-    assert keys is not None
-    assert keys[0] in field.choices
-    assert len(set(field.choices)) == buckets

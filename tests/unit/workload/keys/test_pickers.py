@@ -1,4 +1,4 @@
-"""Which thing is touched next: uniform and zipfian against theory, and what holds for all."""
+"""Which value is next: uniform and zipfian against theory, and what holds for all."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from harness.workload.keys.pickers import (
     PICKERS,
-    Hotspot,
+    Hot,
     Latest,
     Picker,
     Sequential,
     Shape,
     Uniform,
+    Weighted,
     Zipfian,
 )
 
@@ -26,7 +27,7 @@ every_picker = pytest.mark.parametrize("name", PICKERS)
 
 
 def picker(name: str, count: int, *, theta: float = 0.99, start: int = 0) -> Picker:
-    shape = Shape(theta=theta, hot_operations=0.8, hot_keys=0.2, start=start)
+    shape = Shape(theta=theta, hot_share=0.8, hot_values=3, start=start)
     return PICKERS[name](count, shape)
 
 
@@ -51,8 +52,9 @@ def test_zipfian_draws_follow_the_theory(kind: type[Zipfian], theta: float) -> N
     """Number k comes with probability 1/(k+1)^theta over the sum of all; so do ages."""
     weights = [1 / (k + 1) ** theta for k in range(20)]
     counts = seen(kind(20, theta))
+    ranked = range(20) if kind is Zipfian else range(19, -1, -1)
     shares = [weight / sum(weights) for weight in weights]
-    assert chi_square([counts[k] for k in range(20)], shares) < MOST_OF_20_CELLS
+    assert chi_square([counts[k] for k in ranked], shares) < MOST_OF_20_CELLS
 
 
 def test_zipfian_draws_follow_the_theory_over_a_million() -> None:
@@ -80,9 +82,9 @@ def test_uniform_draws_are_even() -> None:
     assert chi_square(ranges, [0.05] * 20) < MOST_OF_20_CELLS
 
 
-def test_a_hotspot_gets_its_share() -> None:
+def test_hot_values_get_their_share() -> None:
     """Four of 20 numbers share 80 % of the draws evenly, the others the rest."""
-    counts = seen(Hotspot(20, 0.8, 0.2))
+    counts = seen(Hot(20, 0.8, 4))
     shares = [0.2] * 4 + [0.2 / 16] * 16
     assert chi_square([counts[k] for k in range(20)], shares) < MOST_OF_20_CELLS
 
@@ -110,8 +112,8 @@ class Fixed(random.Random):
     name=st.sampled_from(sorted(PICKERS)),
     count=st.integers(1, 500) | st.sampled_from([2**15 - 1, 2**15, 2**15 + 1]),
     theta=st.floats(0, 5),
-    hot_operations=st.floats(0, 1, exclude_min=True),
-    hot_keys=st.floats(0, 1, exclude_min=True),
+    hot_share=st.floats(0, 1),
+    hot_values=st.integers(1, 600),
     start=st.integers(0, 10**8),
     chance=st.floats(0, 1, exclude_max=True) | st.just(1 - 2**-53),
 )
@@ -119,13 +121,13 @@ def test_draws_are_numbers_of_what_there_is(
     name: str,
     count: int,
     theta: float,
-    hot_operations: float,
-    hot_keys: float,
+    hot_share: float,
+    hot_values: int,
     start: int,
     chance: float,
 ) -> None:
     """Whatever chance says, the number exists."""
-    shape = Shape(theta=theta, hot_operations=hot_operations, hot_keys=hot_keys, start=start)
+    shape = Shape(theta=theta, hot_share=hot_share, hot_values=hot_values, start=start)
     of = PICKERS[name](count, shape)
     assert all(0 <= of.draw(Fixed(chance)) < count for _ in range(3))
 
@@ -145,10 +147,35 @@ def test_one_thing_is_always_the_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operations", "keys", "share"),
-    [(0.8, 0.2, 0.4), (0.8, 0.01, 0.8), (1.0, 0.5, 0.2), (0.5, 1.0, 0.1), (0.1, 0.9, 0.9)],
+    ("of_hot", "values", "share"),
+    [(0.8, 2, 0.4), (0.8, 1, 0.8), (1.0, 5, 0.2), (0.5, 10, 0.1), (0.5, 99, 0.1), (0.1, 9, 0.9)],
 )
-def test_the_hottest_of_a_hotspot(operations: float, keys: float, share: float) -> None:
-    """At least one of ten is hot, all may be, and the others may be touched more than these."""
-    of = Hotspot(10, operations, keys)
+def test_the_hottest_of_some_hot_values(of_hot: float, values: int, share: float) -> None:
+    """All of ten may be hot, and the others may be drawn more often than the hot ones."""
+    of = Hot(10, of_hot, values)
     assert max(seen(of).values()) / DRAWS == pytest.approx(share, rel=0.1)
+    assert max(of.shares()) == pytest.approx(share)
+
+
+@every_picker
+@pytest.mark.parametrize("count", [1, 2, 20])
+def test_shares_are_what_is_drawn(name: str, count: int) -> None:
+    """The stated probability of each number is how often it comes."""
+    of = picker(name, count)
+    shares = list(of.shares())
+    assert sum(shares) == pytest.approx(1)
+    counts = seen(of)
+    assert chi_square([counts[number] for number in range(count)], shares) < MOST_OF_20_CELLS
+
+
+@given(
+    weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=50).filter(lambda of: sum(of) > 1e-6),
+    chance=st.floats(0, 1, exclude_max=True) | st.just(1 - 2**-53),
+)
+def test_a_weight_is_a_share(weights: list[float], chance: float) -> None:
+    """Each number has the share of its weight, and what weighs nothing is not drawn."""
+    of = Weighted(weights)
+    expected = [weight / sum(weights) for weight in weights]
+    assert list(of.shares()) == pytest.approx(expected, abs=1e-9)
+    drawn = of.draw(Fixed(chance))
+    assert weights[drawn] > 0 or drawn == len(weights) - 1

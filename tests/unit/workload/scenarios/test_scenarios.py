@@ -444,10 +444,13 @@ def test_each_scenario_has_a_profile_that_loads_fast(name: str) -> None:
     assert profile.question.endswith("?")
     rows = profile.keys.rows_per_partition
     assert isinstance(rows, int)
+    values = [field.values for field in profile.fields.values()]
+    partitions = values[0] if values else 1
+    assert isinstance(partitions, int)
     setting = Setting(
-        partitions=profile.keys.partitions,
+        partitions=partitions,
         rows=rows,
-        picker=Uniform(profile.keys.partitions),
+        picker=Uniform(partitions),
         entities=EntityFactory(profile.entity.size_bytes, "run1"),
         actions=profile.actions,
     )

@@ -1,0 +1,116 @@
+"""``harness keys``: saves the keys of a table that exists, for the fields of a profile."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import itertools
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from harness.endpoint.accounts import Credentials, consent_problem
+from harness.endpoint.admin.housekeeping import Housekeeping
+from harness.endpoint.admin.probe import check
+from harness.endpoint.admin.tables import KEY_PROPERTIES, listed
+from harness.endpoint.endpoint import Endpoint
+from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.errors import SetupError
+from harness.model.figures import counted
+from harness.options import Joined, add_auth_mode
+from harness.workload.budget import Budget
+
+_MOST = 1_000_000
+_WITHIN_S = 600.0
+_EMPTY_PAGES = 10
+"""Further requests, for pages with a continuation token and few entities."""
+
+
+class SaveKeys:
+    """Saves PartitionKey and RowKey of the first entities of a table, and nothing else of them.
+
+    A profile can draw a field from the file, in which a key counts as often as it occurs:
+
+      [fields.device]
+      from = "keys.csv"
+      column = "PartitionKey"
+
+    `harness check --keys FILE` says what the keys look like. Entities come in the order of their
+    keys, so that the first ones of a large table are not a sample of all: the command says whether
+    there are more.
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--from-table", required=True, metavar="NAME", help="the table to read from"
+        )
+        parser.add_argument(
+            "-H", "--host", required=True, metavar="URL", action=Joined, help="its endpoint"
+        )
+        parser.add_argument(
+            "--most",
+            type=int,
+            default=10_000,
+            metavar="N",
+            help="read at most N entities, 1,000 in a billable request (default: %(default)s)",
+        )
+        parser.add_argument(
+            "-o", "--output", type=Path, metavar="FILE", help="a CSV file (default: print it)"
+        )
+        parser.add_argument(
+            "--remote-ok",
+            metavar="ACCOUNT",
+            action=Joined,
+            help="confirm that ACCOUNT, the account in the host name, may be billed",
+        )
+        add_auth_mode(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        if not 1 <= args.most <= _MOST:
+            raise SetupError(f"--most is 1 to {_MOST:,}, not {args.most:,}")
+        accounts = Credentials(mode=args.auth_mode).accounts(args.host)
+        if (problem := consent_problem(accounts, args.remote_ok)) is not None:
+            raise SetupError(problem)
+        if len(accounts) > 1:
+            raise SetupError("harness keys reads from one account; give one host")
+        [endpoint] = accounts
+        check(endpoint)
+        budget = Budget(-(-args.most // MAX_PAGE_ENTITIES) + _EMPTY_PAGES)
+        housekeeping = Housekeeping(partial(print, file=sys.stderr, flush=True))
+        found = housekeeping.do(
+            f"reading keys of the table {args.from_table}",
+            partial(_first_keys, endpoint, args.from_table, args.most, budget),
+            within_s=_WITHIN_S,
+        )
+        more = len(found) > args.most
+        kept = found[: args.most]
+        try:
+            with _output(args.output) as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(KEY_PROPERTIES)
+                writer.writerows(kept)
+        except OSError as error:
+            raise SetupError(f"{args.output} cannot be written: {error.strerror}") from error
+        partitions = counted(len({partition for partition, _ in kept}), "partition")
+        rest = "; the table has more, these are the first in key order" if more else ""
+        read = counted(len(kept), "entity", "entities")
+        spent = counted(budget.spent, "request")
+        print(f"{read} of {partitions}, in {spent}{rest}", file=sys.stderr)
+        return 0
+
+
+def _first_keys(endpoint: Endpoint, table: str, most: int, budget: Budget) -> list[tuple[str, str]]:
+    """The first keys of a table, and one more if there are more."""
+    return list(itertools.islice(listed(endpoint, table, list(KEY_PROPERTIES), budget), most + 1))
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        yield file
