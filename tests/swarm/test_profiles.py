@@ -5,6 +5,8 @@ Some fifty runs of a few seconds, three at once: about three minutes.
 
 from __future__ import annotations
 
+import math
+
 import gevent
 import gevent.pool
 import pytest
@@ -70,6 +72,27 @@ def test_it_runs(name: str, runs: dict[str, LocustProcess]) -> None:
     assert record.counts.operations > 0
     assert not DAMAGE.intersection(record.outcomes), process.said
     assert "Not cleaned up" not in process.said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_the_predicted_partition_takes_the_predicted_share(
+    name: str, runs: dict[str, LocustProcess]
+) -> None:
+    """Where shares are calculated, the run has them too, within five times the scatter of draws."""
+    record = runs[name].record
+    prediction = record.prediction
+    if prediction is None or prediction.sampled or not prediction.hottest:
+        return
+    parts = [part for part in record.partitions if part.key == prediction.hottest]
+    everything = sum(part.entities for part in record.partitions)
+    if not parts or not everything:
+        # Of many partitions the least used are counted together.
+        return
+    largest = max(part.entities / part.count for part in record.operations if part.count)
+    share = prediction.hottest_share
+    scatter = math.sqrt(share * (1 - share) * largest / everything)
+    assert parts[0].entities / everything == pytest.approx(share, abs=0.02 + 5 * scatter)
 
 
 @pytest.mark.parametrize("name", NAMES)

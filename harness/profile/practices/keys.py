@@ -270,7 +270,7 @@ def key_properties(seen: Seen) -> Assessment | None:
                 f"Only the RowKey tells entities of {table.named} apart, and nothing reads or "
                 "writes several of them together: it is the one key property."
             )
-    if 1 < (seen.loaded_partitions or 0) == seen.loaded_entities:
+    if 1 < (seen.loaded_partitions or 0) == seen.loaded_entities and seen.growth is None:
         return fine("Each entity has a PartitionKey of its own.")
     return None
 
