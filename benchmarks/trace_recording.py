@@ -33,7 +33,7 @@ def main() -> int:
             url = f"http://127.0.0.1:{port}"
             generators = {}
             for name, mix in mixes.items():
-                file = ("--trace", str(folder / f"{name}.trace"))
+                file = ("--trace", str(folder / f"{name}.parquet"))
                 generators[name] = harness(url, folder, "--session", "wire", *mix)
                 generators[f"{name} traced"] = harness(
                     url, folder, "--session", "wire", *mix, *file

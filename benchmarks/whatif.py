@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # ruff: noqa: E402
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,11 +22,11 @@ sys.path.insert(0, str(ROOT))
 from harness.gateway.limits import GatewayLimits
 from harness.model.process import search_rarely
 from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import TraceWriter
 from harness.trace.whatif.projection import Projection
 from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
+from harness.trace.writer import TraceWriter
 
 OPERATIONS = 1_000_000
 LONGER = 3
@@ -75,8 +76,8 @@ def main() -> int:
     broken = False
     with tempfile.TemporaryDirectory(prefix="whatif.") as folder:
         for name, (keys, _) in CASES.items():
-            path = Path(folder) / "made.trace"
-            longer = Path(folder) / "longer.trace"
+            path = Path(folder) / "made.parquet"
+            longer = Path(folder) / "longer.parquet"
             made(path, keys, OPERATIONS)
             made(longer, keys, LONGER * OPERATIONS)
             plain_s, taken_s, first_mb = figures(path, name)
@@ -88,8 +89,8 @@ def main() -> int:
                 f"{per_s / 1000:,.0f}k operations per CPU second, {WANTED_PER_S // 1000}k wanted; "
                 f"{first_mb:.0f} MB, {longer_mb:.0f} MB for {LONGER} times the operations"
             )
-            path.unlink()
-            longer.unlink()
+            shutil.rmtree(path)
+            shutil.rmtree(longer)
     return int(broken)
 
 
@@ -128,12 +129,12 @@ def made(path: Path, keys: Keys, operations: int) -> None:
     """Write a trace of upserts at a steady rate."""
     rng = random.Random(1)
     shape = ("app", "upsert_merge", "t", "upsert_merge", "success", False, ((204, "", ""),))
-    with TraceWriter(path, TraceHead(started_ms=START_MS, source="made", name="made")) as writer:
+    with TraceWriter(path, TraceHead(started_ms=START_MS, source="made")) as writer:
         for first in range(0, operations, MOST_OPERATIONS):
             numbers = range(first, min(operations, first + MOST_OPERATIONS))
             block = BlockColumns()
             block.at = [START_MS + 1000 * number // PER_S for number in numbers]
-            block.done = [at_ms + 5 for at_ms in block.at]
+            block.took = [5] * len(numbers)
             block.shapes = [shape]
             block.numbers = [0] * len(numbers)
             partition_keys, row_keys = zip(*(keys(rng, number) for number in numbers), strict=True)

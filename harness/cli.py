@@ -71,8 +71,8 @@ examples:
   harness run key-spread --ui                 the same with Locust's web UI
   harness doctor                              check this machine and an endpoint before a run
   harness watch -- node server.js             measure your own application
-  harness trace app.trace                     show recorded traffic, or a log of Azure
-  harness whatif app.trace --keys mine.toml   the same traffic under other keys
+  harness trace app.parquet                     show recorded traffic, or a log of Azure
+  harness whatif app.parquet --keys mine.toml   the same traffic under other keys
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 

@@ -4,7 +4,7 @@
 // table. A gateway in the field sends ten readings at once; a monitor reads what came in the second before.
 //
 //     npm install @azure/data-tables
-//     harness watch --trace append-only-log.trace -- node readings.cjs
+//     harness watch --trace append-only-log.parquet -- node readings.cjs
 "use strict";
 const { TableClient } = require("@azure/data-tables");
 

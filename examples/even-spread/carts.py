@@ -3,7 +3,7 @@
 PartitionKey is the cart, a hash in hexadecimal digits, RowKey the item. Asynchronous, with the aio
 client of azure-data-tables, which needs aiohttp.
 
-    harness watch --trace even-spread.trace -- python carts.py
+    harness watch --trace even-spread.parquet -- python carts.py
 """
 
 from __future__ import annotations

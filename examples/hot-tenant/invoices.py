@@ -3,7 +3,7 @@
 PartitionKey is the tenant, RowKey the number of a document. Eight threads look up, write and list
 invoices with azure-data-tables; now and then a tenant imports twenty at once.
 
-    harness watch --trace hot-tenant.trace -- python invoices.py
+    harness watch --trace hot-tenant.parquet -- python invoices.py
 """
 
 from __future__ import annotations

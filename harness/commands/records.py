@@ -34,7 +34,7 @@ from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
 from harness.trace.counting import TraceCounts
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.operations import UNKNOWN, TracedOperation
 from harness.trace.replay.preparation import fingerprint
 from harness.trace.sources import SourceFormat, holds_operations, opened

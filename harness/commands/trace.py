@@ -28,7 +28,7 @@ from harness.report.terminal.traffic import (
     traffic_text,
 )
 from harness.trace.counting import TraceCounts
-from harness.trace.members import KEPT
+from harness.trace.head import KEPT
 from harness.trace.operations import UNKNOWN, TracedOperation, TracedParts
 from harness.trace.reader import Trace
 from harness.trace.sources import convert, opened, ordered_aliases
@@ -102,17 +102,17 @@ class TraceCommand:
         if args.keep_order:
             with opened(args.file, Progress("reading the log")) as trace:
                 alias = ordered_aliases(trace)
-                convert(trace.path, args.to, alias, "order", progress)
+                done = convert(trace.path, args.to, alias, "order", progress)
         else:
             aliases = aliases_from(os.environ, args)
             if aliases is None:
-                convert(args.file, args.to, tell=progress)
+                done = convert(args.file, args.to, tell=progress)
             else:
-                convert(args.file, args.to, aliases.key, aliases.kept, progress)
-        with opened(args.to) as made:
-            size = data_size(made.bytes)
-            written = f"Trace: {args.to} ({counted(made.operations, 'operation')}, {size})"
-            print(*map(printable_lines, (written, *made.notes)), sep="\n")
+                done = convert(args.file, args.to, aliases.key, aliases.kept, progress)
+        operations, notes = done
+        size = data_size(args.to.stat().st_size)
+        written = f"Trace: {args.to} ({counted(operations, 'operation')}, {size})"
+        print(*map(printable_lines, (written, *notes)), sep="\n")
         return 0
 
 

@@ -24,7 +24,7 @@ from harness.model.operation import (
     new_operation,
 )
 from harness.model.outcome import Outcome, Result, Scope, new_attempt
-from harness.trace.members import RUN, TraceHead
+from harness.trace.head import RUN, TraceHead
 
 UNKNOWN = "(unknown)"
 """In place of a PartitionKey that the source of the trace did not say."""
@@ -231,6 +231,12 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.at_ms)
+
+    def part(self, start: int, end: int) -> Batch:
+        """The operations from ``start`` to before ``end``."""
+        if start == 0 and end == len(self):
+            return self
+        return Batch(*(column[start:end] for column in self.columns()))
 
     def rows(self) -> Iterator[TracedOperation]:
         return map(TracedOperation._make, zip(*self.columns(), strict=True))

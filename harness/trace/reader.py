@@ -1,38 +1,67 @@
-"""Reads a trace file in the order of its instants, with memory that does not grow with its length.
+"""Reads a trace in the order of its instants, with memory that does not grow with its length.
 
-The headers of the members are read first. Then blocks are unpacked in the order of their first
-instants, and operations are delivered as soon as no later block can have an earlier one.
+The metadata of the Parquet files are read first. Then rows are read in slices, in the order of
+their first instants, and operations are delivered as soon as no later slice can have an earlier
+one.
 """
 
 from __future__ import annotations
 
 import bisect
+import collections
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
 
 from harness.model.figures import counted
-from harness.trace.blocks import Shapes, decode, joined, part_of
-from harness.trace.members import (
-    BLOCK,
-    END,
-    HEAD,
-    PREFIX_BYTES,
-    Prefix,
-    TraceError,
-    TraceHead,
-    next_member,
-    unpack,
-)
-from harness.trace.operations import Batch, TracedOperation
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome, Scope
+from harness.trace.blocks import detail_in
+from harness.trace.engine import Engine
+from harness.trace.head import TraceError, TraceHead
+from harness.trace.operations import Answer, Batch, Detail, TracedOperation, TracedShape
+from harness.trace.schema import COLUMNS, DETAILS, FILES, GROUPS, READ, ROWS, SHAPES
+from harness.trace.writer import ENDING
 
-_SEARCHED_BYTES = 1024 * 1024
+MOST_WAITING = 500_000
+"""Rows that may have to be in memory to bring the others into order."""
+_MOST_METADATA_BYTES = 32 * 1024 * 1024
+_MOST_SHAPES = 10_000
+_LATEST_MS = 4_102_444_800_000
+"""The year 2100."""
+_MOST = {"took": 2**42, "entities": 2**31, "returned": 2**31, "sent": 2**53, "received": 2**53}
+_MOST_NOTES, _MOST_NOTED = 20, 500
+MAGIC = b"PAR1"
+_TAIL_BYTES = 8
+_DETAILED = (Kind.QUERY, Kind.TRANSACTION)
+_KINDS = {kind.value: kind for kind in Kind}
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+_SCOPES = frozenset(scope.value for scope in Scope)
 
 
-_Block = tuple[int, Prefix]
-"""Where a block begins in the file, and what its header says."""
+class _Group(NamedTuple):
+    """A group of rows of a file, with its first and last instant."""
+
+    file: str
+    rows: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slice:
+    """Rows that are read at once: some of one file, or all of several."""
+
+    files: tuple[str, ...]
+    first_ms: int
+    rows: int
+    first: int = 0
 
 
 @dataclasses.dataclass(slots=True)
@@ -40,53 +69,48 @@ class Damage:
     """What cannot be read.
 
     Attributes:
-        bytes: Bytes of the file that belong to no member.
-        cut: The file ends within a member.
-        blocks: Blocks whose header can be read, but not their content.
-        operations: Operations of these blocks.
-        ended: The recording ended regularly; of several in one file, the last one.
-        broke_off: An earlier one did not.
+        files: Files that are cut, or no Parquet files.
+        rows: Operations that are no operations, or cannot be read.
+        reason: Why, of the first of them.
+        broke_off: A recording did not end regularly.
         lost: Operations that the recording itself could not keep.
-        headless: There is no head, so that what it says is unknown.
+        headless: Another program wrote a file, so that nothing is known of its source.
     """
 
-    bytes: int = 0
-    cut: bool = False
-    blocks: int = 0
-    operations: int = 0
-    ended: bool = False
+    files: int = 0
+    rows: int = 0
+    reason: str = ""
     broke_off: bool = False
     lost: int = 0
     headless: bool = False
 
     def sentences(self) -> list[str]:
         said = []
-        if self.bytes:
-            said.append(f"{self.bytes:,} bytes of the file are damaged and were left out.")
-        if self.headless:
-            said.append("The head of the file is missing: it said whether keys are aliases.")
-        if self.cut:
-            said.append("The file is cut: its last block is incomplete and was left out.")
-        if self.blocks:
+        if self.files:
+            said.append(f"{counted(self.files, 'damaged file')} cannot be read ({self.reason}).")
+        if self.rows:
             said.append(
-                f"{counted(self.blocks, 'damaged block')} with {self.operations:,} operations "
-                "cannot be read."
+                f"{counted(self.rows, 'operation')} in damaged parts cannot be read "
+                f"({self.reason})."
             )
-        if self.broke_off or not (self.ended or self.cut):
+        if self.headless:
+            said.append("The file does not say what it is of, nor whether keys are aliases.")
+        if self.broke_off:
             said.append("The recording broke off: what followed is missing.")
         if self.lost:
-            said.append(f"{self.lost:,} operations could not be recorded.")
+            said.append(f"{counted(self.lost, 'operation')} could not be recorded.")
         return said
 
 
 class Trace:
-    """One trace file.
+    """One trace: a Parquet file, or a folder of them.
 
     ``damage`` is complete after all operations were read. ``notes`` are sentences about what the
-    source of the trace left out.
+    source of the trace left out. ``crowded`` says that its rows are in so little order that they
+    have to be sorted before they can be read.
 
     Raises:
-        TraceError: the file is not a trace, or of a later version.
+        TraceError: it is not a trace, or of a later version.
         OSError: it cannot be read.
     """
 
@@ -94,131 +118,250 @@ class Trace:
         self.path = path
         self.damage = Damage()
         self.notes: list[str] = []
-        self._blocks: list[_Block] = []
-        self._shapes: Shapes = {}
-        self.bytes = path.stat().st_size
-        with path.open("rb") as file:
-            self.head = self._index(file)
-        self._blocks.sort(key=lambda block: block[1].first_ms)
-        self.operations = sum(prefix.operations for _, prefix in self._blocks)
+        self.engine = Engine()
+        self._shapes: dict[int, TracedShape] = {}
+        files = files_of(path)
+        self.bytes = sum(file.stat().st_size for file in files)
+        heads: dict[TraceHead, None] = {}
+        readable: list[str] = []
+        ends = 0
+        for file in files:
+            try:
+                metadata = self._metadata(file)
+                readable.append(str(file))
+            except TraceError as error:
+                self._note_damage(error)
+                self.damage.files += 1
+                continue
+            if (head := TraceHead.of_metadata(metadata)) is None:
+                self.damage.headless = True
+                continue
+            heads[head] = None
+            ends += metadata.get("ended") == "true"
+            lost = metadata.get("lost", "")
+            self.damage.lost += int(lost) if lost.isdecimal() and len(lost) < _MOST_NOTES else 0
+            self._note(metadata.get("notes", "[]"))
+        if not readable:
+            raise TraceError(f"it is no trace in Parquet ({self.damage.reason})")
+        self.damage.broke_off = ends < len(heads)
+        self.files = tuple(readable)
+        self._require_columns()
+        groups = self._found()
+        self.operations = sum(group.rows for group in groups)
+        self.crowded = _most_waiting(groups) > MOST_WAITING
+        self._groups = groups
+        self.head = self._head([*heads], groups)
 
     def batches(self) -> Iterator[Batch]:
         """The operations in order of their instants. Equal ones keep the order of recording."""
         # Each with the place of the first operation that was not delivered.
         waiting: list[tuple[Batch, int]] = []
-        self.damage.blocks = self.damage.operations = 0
-        with self.path.open("rb") as file:
-            for number, (offset, prefix) in enumerate(self._blocks, 1):
-                try:
-                    content = unpack(_member(file, offset, prefix))
-                    batch = decode(content, self.head.started_ms, self._shapes)
-                    waiting.append((batch, 0))
-                except TraceError:
-                    self.damage.blocks += 1
-                    self.damage.operations += prefix.operations
-                until_ms = None
-                if number < len(self._blocks):
-                    until_ms = self._blocks[number][1].first_ms - self.head.started_ms
-                ready, waiting = _split(waiting, until_ms)
-                if ready:
-                    yield ready[0] if len(ready) == 1 else joined(ready)
+        self.damage.rows = 0
+        slices = _sliced(self._groups)
+        for one, later in itertools.zip_longest(slices, slices[1:]):
+            try:
+                waiting.append((self._batch(one), 0))
+            except TraceError as error:
+                self._note_damage(error)
+                self.damage.rows += one.rows
+            until_ms = None if later is None else later.first_ms - self.head.started_ms
+            ready, waiting = _split(waiting, until_ms)
+            if all(first.at_ms[-1] <= then.at_ms[0] for first, then in itertools.pairwise(ready)):
+                yield from ready
+            else:
+                yield _joined(ready)
 
     def rows(self) -> Iterator[TracedOperation]:
         """The same one by one."""
         for batch in self.batches():
             yield from batch.rows()
 
-    def blocks(self) -> Iterator[bytes]:
-        """The blocks as members of the file, without the damaged ones."""
-        with self.path.open("rb") as file:
-            for offset, prefix in self._blocks:
-                member = _member(file, offset, prefix)
-                with contextlib.suppress(TraceError):
-                    unpack(member)
-                    yield member
+    def close(self) -> None:
+        self.engine.close()
 
-    def _index(self, file: IO[bytes]) -> TraceHead:
-        head = None
-        for offset, prefix in self._members(file):
-            if prefix.kind == BLOCK:
-                self._blocks.append((offset, prefix))
-                continue
-            try:
-                content = unpack(_member(file, offset, prefix))
-            except TraceError:
-                self.damage.bytes += prefix.size
-                continue
-            if prefix.kind == HEAD:
-                if head is not None and not self.damage.ended:
-                    self.damage.broke_off = True
-                later = TraceHead.decode(content)
-                head = later if head is None else head.joined(later)
-                self.damage.ended = False
-            elif prefix.kind == END:
-                self.damage.ended = True
-                lost = content.get("lost")
-                self.damage.lost += lost if isinstance(lost, int) else 0
-                notes = content.get("notes")
-                self.notes += map(str, notes if isinstance(notes, list) else ())
-        if head is None and not self._blocks:
-            if self.damage.cut and self.bytes > PREFIX_BYTES:
-                raise TraceError("it is cut before its first operation")
-            raise TraceError("it is not a trace of the harness")
+    def _metadata(self, file: Path) -> dict[str, str]:
+        """The key-value metadata of a file.
+
+        Raises:
+            TraceError: it is not a Parquet file, or cut.
+        """
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            opened.seek(max(0, size - _TAIL_BYTES))
+            tail = opened.read(_TAIL_BYTES)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != MAGIC or length > min(size, _MOST_METADATA_BYTES):
+            raise TraceError("it has no metadata at its end")
+        pairs = self.engine.rows(
+            "SELECT key, value FROM parquet_kv_metadata($files)", {"files": [str(file)]}
+        )
+        return {
+            key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in pairs
+        }
+
+    def _note(self, notes: str) -> None:
+        with contextlib.suppress(orjson.JSONDecodeError):
+            said = orjson.loads(notes)
+            if isinstance(said, list):
+                self.notes += (str(note)[:_MOST_NOTED] for note in said[:_MOST_NOTES])
+
+    def _note_damage(self, error: TraceError) -> None:
+        self.damage.reason = self.damage.reason or str(error)
+
+    def _require_columns(self) -> None:
+        described = self.engine.rows(
+            f"SELECT column_name FROM (DESCRIBE SELECT * FROM {FILES})",
+            {"files": [self.files[0]]},
+        )
+        missing = [name for name in COLUMNS if (name,) not in described]
+        if missing:
+            raise TraceError(f"it has no column {missing[0]}")
+
+    def _found(self) -> list[_Group]:
+        """The groups of rows in the order of the files.
+
+        Without statistics, rows may have any instant.
+        """
+        found = self.engine.rows(GROUPS, {"files": [*self.files]})
+        return [
+            _Group(file, rows, first or 0, _LATEST_MS if last is None else last)
+            for file, _, rows, first, last in found
+            if rows > 0
+        ]
+
+    def _head(self, heads: Sequence[TraceHead], groups: Sequence[_Group]) -> TraceHead:
         # Clocks of workers differ, and the entries of a log are not in order.
-        first_ms = min((prefix.first_ms for _, prefix in self._blocks), default=None)
-        started_ms = None if first_ms is None else first_ms // 1000 * 1000
-        if head is None:
-            assert started_ms is not None
-            self.damage.headless = True
-            return TraceHead(started_ms=started_ms, source="unknown")
-        if started_ms is not None and started_ms < head.started_ms:
-            return dataclasses.replace(head, started_ms=started_ms)
+        first_ms = min((group.first_ms for group in groups), default=0) // 1000 * 1000
+        if not heads:
+            return TraceHead(started_ms=first_ms, source="unknown")
+        head = heads[0]
+        for later in heads[1:]:
+            head = head.joined(later)
+        if groups and first_ms < head.started_ms:
+            return dataclasses.replace(head, started_ms=first_ms)
         return head
 
-    def _members(self, file: IO[bytes]) -> Iterator[tuple[int, Prefix]]:
-        """Offset and prefix of each whole member; everything between is noted as damage."""
-        offset = 0
-        while offset < self.bytes:
-            file.seek(offset)
-            prefix = Prefix.read(file.read(PREFIX_BYTES))
-            if prefix is not None and offset + prefix.size <= self.bytes:
-                yield offset, prefix
-                offset += prefix.size
-                continue
-            found = _search(file, offset + 1, self.bytes)
-            if found == self.bytes and (prefix is not None or found - offset < PREFIX_BYTES):
-                self.damage.cut = True
-            else:
-                self.damage.bytes += found - offset
-            offset = found
+    def _batch(self, one: _Slice) -> Batch:
+        place = {"files": [*one.files], "first": one.first, "last": one.first + one.rows - 1}
+        columns = self.engine.columns(READ, place)
+        at, took = columns["at"], columns["took"]
+        for name, most in {"at": _LATEST_MS, **_MOST}.items():
+            values = columns[name]
+            if isinstance(values, np.ma.MaskedArray):
+                raise TraceError(f"an operation has no {name}")
+            if len(values) and not 0 <= values.min() <= values.max() < most:
+                raise TraceError(f"{name} is {values.min()} or {values.max()}")
+        if len(at) and at.min() < one.first_ms:
+            raise TraceError("its statistics are wrong")
+        order = None
+        if (np.diff(at) < 0).any():
+            order = np.argsort(at, kind="stable")
+            columns = {name: values[order] for name, values in columns.items()}
+            at, took = columns["at"], columns["took"]
+        at = at - self.head.started_ms
+        hashes = columns["shape"].tolist()
+        try:
+            shapes = list(map(self._shapes.__getitem__, hashes))
+        except KeyError:
+            self._learn(place)
+            shapes = list(map(self._shapes.__getitem__, hashes))
+        details: list[Detail] = [None] * len(at)
+        if any(shape.kind in _DETAILED for shape in set(shapes)):
+            details = self._details(place, order)
+        return Batch(
+            at_ms=at.tolist(),
+            done_ms=(at + took).tolist(),
+            shapes=shapes,
+            partition_keys=columns["key"].tolist(),
+            row_keys=columns["row"].tolist(),
+            entities=columns["entities"].tolist(),
+            returned=columns["returned"].tolist(),
+            bytes_sent=columns["sent"].tolist(),
+            bytes_received=columns["received"].tolist(),
+            details=details,
+        )
+
+    def _details(self, place: dict[str, Any], order: np.ndarray[Any, Any] | None) -> list[Detail]:
+        columns = self.engine.columns(DETAILS, place)
+        if order is not None:
+            columns = {name: values[order] for name, values in columns.items()}
+        try:
+            return list(map(detail_in, columns["query"].tolist(), columns["parts"].tolist()))
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError(f"the detail of an operation is {error!r}") from error
+
+    def _learn(self, place: dict[str, Any]) -> None:
+        """Make the shapes of a slice."""
+        if len(self._shapes) > _MOST_SHAPES:
+            self._shapes.clear()
+        for number, *fields in self.engine.rows(SHAPES, place):
+            if number not in self._shapes:
+                self._shapes[number] = _shape(*fields)
 
 
-def _member(file: IO[bytes], offset: int, prefix: Prefix) -> bytes:
-    file.seek(offset)
-    return file.read(prefix.size)
+def files_of(path: Path) -> list[Path]:
+    """The Parquet files of a trace, in their order; empty if there is none in a folder."""
+    if not path.is_dir():
+        return [path]
+    # As other programs do, it takes no hidden files.
+    return sorted(file for file in path.glob(f"*{ENDING}") if file.name[0] not in "._")
 
 
-def has_member(path: Path) -> bool:
-    """Whether any part of a trace is in a file."""
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        return _search(file, 0, size) < size
+def _shape(
+    client: Any, kind: Any, table: Any, label: Any, outcome: Any, estimated: Any, attempts: Any
+) -> TracedShape:
+    try:
+        answers = tuple(
+            Answer(answer["status"], answer["error_code"] or "", answer["scope"] or "")
+            for answer in orjson.loads(attempts)
+        )
+        if not answers or not all(
+            isinstance(answer.status, int) and answer.scope in _SCOPES for answer in answers
+        ):
+            raise TraceError("an operation has no valid attempt")
+        return TracedShape(
+            client=client or "",
+            kind=_KINDS[kind],
+            table=table or "",
+            label=label or kind,
+            outcome=_OUTCOMES[outcome],
+            estimated=bool(estimated),
+            attempts=answers,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"what an operation is cannot be read ({error!r})") from error
 
 
-def _search(file: IO[bytes], since: int, size: int) -> int:
-    """Where the next member begins; the end of the file if none does."""
-    offset = since
-    while offset < size:
-        file.seek(offset)
-        data = file.read(_SEARCHED_BYTES)
-        place = next_member(data)
-        if place >= 0:
-            return offset + place
-        if len(data) <= PREFIX_BYTES:
-            break
-        # A header may lie across the end of what was read.
-        offset += len(data) - PREFIX_BYTES
-    return size
+def _sliced(groups: Sequence[_Group]) -> list[_Slice]:
+    """Slices in the order of their first instants."""
+    slices: list[_Slice] = []
+    before: collections.Counter[str] = collections.Counter()
+    for group in groups:
+        for first in range(0, group.rows, ROWS):
+            rows = min(ROWS, group.rows - first)
+            slices.append(_Slice((group.file,), group.first_ms, rows, before[group.file] + first))
+        before[group.file] += group.rows
+    slices.sort(key=lambda one: one.first_ms)
+    # Many small files are read together.
+    together: list[_Slice] = []
+    for one in slices:
+        last = together[-1] if together else None
+        whole = last is not None and before[last.files[0]] <= last.rows
+        if last is not None and whole and before[one.files[0]] <= one.rows <= ROWS - last.rows:
+            together[-1] = _Slice(last.files + one.files, last.first_ms, last.rows + one.rows)
+        else:
+            together.append(one)
+    return together
+
+
+def _most_waiting(groups: Sequence[_Group]) -> int:
+    """The most rows that are held because earlier ones may follow."""
+    events = sorted(
+        itertools.chain.from_iterable(
+            ((one.first_ms, 0, one.rows), (one.last_ms, 1, -one.rows)) for one in groups
+        )
+    )
+    return max(itertools.accumulate((rows for _, _, rows in events)), default=0)
 
 
 def _split(
@@ -229,7 +372,18 @@ def _split(
     for batch, start in waiting:
         end = len(batch) if until_ms is None else bisect.bisect_left(batch.at_ms, until_ms)
         if end > start:
-            ready.append(part_of(batch, start, end))
+            ready.append(batch.part(start, end))
         if end < len(batch):
             later.append((batch, max(start, end)))
     return ready, later
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """One batch with the operations of all, in order; equal instants keep their order."""
+    columns = [
+        list(itertools.chain.from_iterable(parts))
+        for parts in zip(*(batch.columns() for batch in batches), strict=True)
+    ]
+    at = columns[0]
+    order = sorted(range(len(at)), key=at.__getitem__)
+    return Batch(*(list(map(column.__getitem__, order)) for column in columns))

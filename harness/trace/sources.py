@@ -17,22 +17,28 @@ from pathlib import Path
 
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
+from harness.trace.blocks import Alias, BlockColumns
+from harness.trace.engine import Engine, reason_of
+from harness.trace.head import BODIES, TraceError, TraceHead, ending
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
 from harness.trace.logs.entries import DAMAGED, LogEntry, first_lines, unpacked
 from harness.trace.logs.joining import Joiner
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
-from harness.trace.members import BODIES, TraceError, TraceHead, next_member
 from harness.trace.operations import TracedParts, TracedQuery, address_of
-from harness.trace.reader import Trace, has_member
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.reader import MAGIC, Trace, files_of
+from harness.trace.recorder import Recorder
+from harness.trace.schema import AS_TEXT, FORMAT, IN_ORDER, IN_PARTS
+from harness.trace.writer import TraceWriter
 
 _LOOKED_AT_BYTES = 64 * 1024
 _TOLD_BYTES = 4 * 1024 * 1024
 _OF_RECORD = b'"schema_version"'
+_GZIP_WITH_FIELD, _FIELD_OF_VERSION_1, _START_BYTES = b"\x1f\x8b\x08\x04", b"TH", 14
+_FORMS = {".csv": "FORMAT csv, HEADER", ".jsonl": "FORMAT json"}
+_MOST_SORTED = 100_000_000
 
 Tell = Callable[[int, int], None]
 """Takes how many bytes are read, and how many there are."""
-Alias = Callable[[str], str]
 
 
 class SourceFormat(enum.Enum):
@@ -52,15 +58,23 @@ _READERS: dict[SourceFormat, Callable[[Iterable[bytes]], Iterator[LogEntry | Non
 
 
 def format_of(path: Path) -> SourceFormat:
-    """The format of a file, by its beginning.
+    """The format of a file, by its beginning, or of a folder with Parquet files.
 
     Raises:
         SetupError: it cannot be read, or has none of the formats.
     """
     try:
+        if path.is_dir() and files_of(path):
+            return SourceFormat.TRACE
         with path.open("rb") as file:
-            if next_member(file.read(_LOOKED_AT_BYTES)) >= 0:
-                return SourceFormat.TRACE
+            start = file.read(_START_BYTES)
+        if start.startswith(MAGIC):
+            return SourceFormat.TRACE
+        if start.startswith(_GZIP_WITH_FIELD) and start.endswith(_FIELD_OF_VERSION_1):
+            raise SetupError(
+                f"{cut(str(path))} is a trace of format 1, which only development versions of the "
+                "harness until November 2026 read: record it again"
+            )
         first, *others = first_lines(path, _LOOKED_AT_BYTES) or [b""]
         if any(_OF_RECORD in line for line in (first, *others)):
             raise SetupError(
@@ -69,8 +83,6 @@ def format_of(path: Path) -> SourceFormat:
             )
         if (form := _of_line(first, is_first=True)) is not None:
             return form
-        if has_member(path):
-            return SourceFormat.TRACE
     except OSError as error:
         raise SetupError(f"{cut(str(path))} cannot be read ({error.strerror or error})") from error
     if not first:
@@ -97,7 +109,7 @@ def _of_line(line: bytes, *, is_first: bool = False) -> SourceFormat | None:
 
 def holds_operations(path: Path) -> bool:
     """Whether a file is a trace or a log, or a folder has such a file; a record is neither."""
-    if os.path.isdir(path):
+    if os.path.isdir(path) and not files_of(path):
         return any(holds_operations(file) for file in path.rglob("*") if file.is_file())
     try:
         if format_of(path) is not SourceFormat.AZURE_JSON:
@@ -115,28 +127,55 @@ def opened(path: Path, tell: Tell = lambda done, total: None) -> Iterator[Trace]
     Raises:
         SetupError: it cannot be read; the message is the reason.
     """
-    if not path.is_dir() and format_of(path) is SourceFormat.TRACE:
-        yield _trace(path)
-        return
     with tempfile.TemporaryDirectory(prefix="table-trace-") as folder:
-        made = Path(folder) / "log.trace"
-        convert(path, made, tell=tell)
-        yield _trace(made)
+        source = path
+        if not _is_trace(path):
+            source = Path(folder) / "log"
+            _write_log(path, source, tell)
+        try:
+            trace = Trace(source)
+            if trace.crowded:
+                trace = _sorted(trace, Path(folder))
+        except TraceError as error:
+            raise SetupError(f"{cut(str(path))} cannot be read: {cut(str(error))}") from error
+        except OSError as error:
+            raise SetupError(
+                f"{cut(str(path))} cannot be read ({error.strerror or error})"
+            ) from error
+        with contextlib.closing(trace):
+            yield trace
 
 
-def _trace(path: Path) -> Trace:
-    try:
-        return Trace(path)
-    except TraceError as error:
-        raise SetupError(f"{cut(str(path))} cannot be read: {error}") from error
-    except OSError as error:
-        raise SetupError(f"{cut(str(path))} cannot be read ({error.strerror or error})") from error
+def _is_trace(path: Path) -> bool:
+    return bool(files_of(path)) if path.is_dir() else format_of(path) is SourceFormat.TRACE
+
+
+def _sorted(trace: Trace, folder: Path) -> Trace:
+    """A copy of a trace whose rows are in no order, in the order of their instants."""
+    if trace.operations > _MOST_SORTED:
+        raise TraceError(
+            f"its {trace.operations:,} rows are in no order: sort them by sent_at, with a tool "
+            "for Parquet"
+        )
+    with contextlib.closing(trace), contextlib.closing(Engine(folder)) as engine:
+        made = folder / "sorted.parquet"
+        engine.copy(
+            IN_ORDER,
+            made,
+            parameters={"files": [*trace.files]},
+            metadata={**trace.head.metadata(), **ending()},
+        )
+    ordered = Trace(made)
+    ordered.damage, ordered.notes = trace.damage, trace.notes
+    return ordered
 
 
 def convert(
     path: Path, into: Path, alias: Alias | None = None, keys: str = "", tell: Tell | None = None
-) -> None:
-    """Write what is in ``path`` to a new trace.
+) -> tuple[int, list[str]]:
+    """Write what is in ``path`` to a new file, in order: Parquet, ``.csv`` or ``.jsonl``.
+
+    What cannot be read is left out. Returns how many operations it has, and notes on the others.
 
     Args:
         path: A trace, a log, or a folder with logs.
@@ -145,9 +184,42 @@ def convert(
     Raises:
         SetupError: a file cannot be read or written.
     """
-    if not path.is_dir() and format_of(path) is SourceFormat.TRACE:
-        _copy(path, into, alias, keys, tell)
-        return
+    tell = tell or (lambda done, total: None)
+    if into.exists():
+        raise SetupError(f"{cut(str(into))} exists: name a new file")
+    with (
+        tempfile.TemporaryDirectory(prefix="table-trace-") as folder,
+        opened(path, tell) as trace,
+    ):
+        head = trace.head
+        if alias is not None:
+            head = dataclasses.replace(head, keys=keys, account="")
+        parts, done = Path(folder) / "parts", 0
+        with TraceWriter(parts, head, alias) as writer:
+            for batch in trace.batches():
+                writer.append([BlockColumns.of(batch, head.started_ms).encode()])
+                done += len(batch)
+                tell(done, trace.operations)
+        _require_written(writer)
+        notes = [*trace.notes, *trace.damage.sentences()]
+        try:
+            with contextlib.closing(Engine(Path(folder))) as engine:
+                engine.copy(
+                    AS_TEXT if into.suffix == ".csv" else IN_PARTS,
+                    into,
+                    form=_FORMS.get(into.suffix, FORMAT),
+                    parameters={"files": [str(file) for file in files_of(parts)]},
+                    metadata={}
+                    if into.suffix in _FORMS
+                    else {**head.metadata(), **ending(trace.operations - done, notes)},
+                )
+        except (TraceError, OSError) as error:
+            raise SetupError(f"{cut(str(into))} cannot be written ({reason_of(error)})") from error
+    return done, notes
+
+
+def _write_log(path: Path, into: Path, tell: Tell) -> None:
+    """Write the operations of a log, or of a folder with logs, to a new trace."""
     files = _logs(path)
     joiner, recorder = Joiner(), Recorder()
     damaged: list[str] = []
@@ -173,11 +245,10 @@ def convert(
         started_ms=int(first[0].sent_s) * 1000,
         source=format_of(files[0]).value,
         name=path.name,
-        account="" if alias else joiner.account,
-        keys=keys,
+        account=joiner.account,
         bytes_of=BODIES,
     )
-    with TraceWriter(into, head, alias) as writer:
+    with TraceWriter(into, head) as writer:
         recorder.add(*first)
         for result, client in results:
             recorder.add(result, client)
@@ -194,7 +265,7 @@ def _logs(path: Path) -> list[Path]:
     # The reason for a folder of results is its record, not the first of its files.
     for file in sorted(path.rglob("*"), key=lambda file: (file.name != "run.json", file)):
         if file.is_file() and file.stat().st_size:
-            if format_of(file) is SourceFormat.TRACE:
+            if _is_trace(file):
                 raise SetupError(f"{cut(str(file))} is a trace: name it, not its folder")
             files.append(file)
     if not files:
@@ -202,31 +273,15 @@ def _logs(path: Path) -> list[Path]:
     return files
 
 
-def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell | None) -> Iterator[bytes]:
+def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell) -> Iterator[bytes]:
     """The lines of a file, while ``tell`` is told of the progress."""
     done = told = 0
     for line in unpacked(raw):
         yield line
         done += len(line)
-        if tell is not None and done >= told + _TOLD_BYTES:
+        if done >= told + _TOLD_BYTES:
             tell(before + raw.tell(), total)
             told = done
-
-
-def _copy(path: Path, into: Path, alias: Alias | None, keys: str, tell: Tell | None) -> None:
-    """Write the readable blocks of a trace to another one."""
-    trace = _trace(path)
-    head = trace.head
-    if alias is not None:
-        head = dataclasses.replace(head, keys=keys, account="")
-    with TraceWriter(into, head, alias) as writer:
-        for block in trace.blocks():
-            writer.append([block])
-            if tell is not None:
-                tell(writer.operations, trace.operations)
-        lost = trace.operations - writer.operations
-        writer.close(lost=lost, notes=[*trace.notes, *trace.damage.sentences()])
-    _require_written(writer)
 
 
 def ordered_aliases(trace: Trace) -> Alias:

@@ -8,7 +8,6 @@ one operation. A page of a query is an operation of its own, because each page h
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
@@ -16,6 +15,7 @@ from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
 from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import SUCCESS, Attempt, classify, is_retryable, new_result
+from harness.trace.operations import TracedParts, TracedQuery
 from harness.trace.recorder import Recorder
 
 JOINED_WITHIN_S = 130.0
@@ -83,7 +83,7 @@ class Course:
     bytes_received: int
     client: str
     count: Count
-    detail: list[Any] | None = None
+    detail: TracedQuery | TracedParts | None = None
     """What only a trace holds: see `harness.trace.recorder.Recorder.add`."""
 
 

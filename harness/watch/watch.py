@@ -8,6 +8,7 @@ first. They end with this process, even after kill -9.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import queue
 import signal
@@ -32,8 +33,8 @@ from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
 from harness.report.export.run_folder import write_run
-from harness.trace.members import BODIES, TraceHead
-from harness.trace.recorder import TraceWriter
+from harness.trace.head import BODIES, TraceHead
+from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.joining import create_marks
 from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
@@ -225,7 +226,8 @@ class Watch:
             bytes_of=BODIES,
         )
         alias = None if aliases is None else aliases.key
-        return stack.enter_context(TraceWriter(options.trace, head, alias))
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        return stack.enter_context(TraceWriter(options.trace, head, alias, pool=pool))
 
     def _open_pages(self, stack: contextlib.ExitStack) -> None:
         options = self._options

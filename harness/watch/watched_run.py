@@ -39,7 +39,8 @@ from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.profile.practices.checklist import with_advice
 from harness.report.export.run_folder import this_machine
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
 from harness.watch.books import WatchTally
 from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
@@ -229,8 +230,7 @@ class WatchedRun:
         if self.trace is None:
             return ""
         self._record_blocks((), self.clock(), final=True)
-        counted = self.ledger.counts.operations
-        self.trace.close(lost=max(0, counted - self.trace.operations))
+        self.trace.close(counted=self.ledger.counts.operations)
         return self.trace.sentence
 
     def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Outcome, Result
-from harness.trace.members import TraceHead
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.head import TraceHead
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.results import done
 

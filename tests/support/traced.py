@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import Answer, TracedShape
-from harness.trace.reader import Trace
+from harness.trace.reader import Trace, files_of
 from tests.support.results import add_all
 
 Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
@@ -29,6 +31,17 @@ def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS, *, table: str = "") ->
         estimated=False,
         attempts=(Answer(200),),
     )
+
+
+def content_of(path: Path) -> bytes:
+    """All that a trace holds, as text."""
+    with duckdb.connect() as connection:
+        sources = {"files": [str(file) for file in files_of(path)]}
+        rows = connection.execute("SELECT to_json(t) FROM read_parquet($files) t", sources)
+        content = [row for (row,) in rows.fetchall()]
+        metadata = "SELECT decode(key), decode(value) FROM parquet_kv_metadata($files)"
+        content += map(" ".join, connection.execute(metadata, sources).fetchall())
+    return "\n".join(content).encode()
 
 
 def snapshot_of_trace(path: Path) -> Snapshot:

@@ -70,7 +70,7 @@ def test_an_own_class_is_recorded_without_the_settings_that_it_replaces() -> Non
 
 def test_an_own_class_and_a_replay_do_not_go_together() -> None:
     """The class would send its own operations, and the record would name those of the trace."""
-    profile = {"question": "q", "replay": {"trace": "app.trace"}}
+    profile = {"question": "q", "replay": {"trace": "app.parquet"}}
     with pytest.raises(SetupError, match="user class Mine makes its own operations, and profile r"):
         new_plan(
             NamedProfile(name="replayed", given="r", profile=parse(profile, source="a test")),

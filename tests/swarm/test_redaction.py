@@ -142,7 +142,7 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
         "master": stress(
             *("--profile", str(files / "people.toml"), *common, "--autostart"),
             *("--master", "--expect-workers", "2", "--master-bind-port", str(bind)),
-            *("--trace", "run.trace"),
+            *("--trace", "run.parquet"),
             *("--metrics-port", str(metrics), "--web-port", str(web)),
             environ={REDACT_SECRET: SECRET},
         ),
@@ -164,7 +164,7 @@ def watched(stress: Stress, files: Path) -> dict[str, bytes]:
     master.interrupt()
     for process in processes.values():
         process.wait()
-    found["trace"] = gzip.decompress((master.folder / "run.trace").read_bytes())
+    found["trace"] = gzip.decompress((master.folder / "run.parquet").read_bytes())
     return found | _collected(processes)
 
 
@@ -220,8 +220,8 @@ def test_the_trace_of_all_workers_has_the_counts_of_the_record(
     watched: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Under the same aliases, every partition has the same entities and attempts."""
-    path = tmp_path / "run.trace"
-    path.write_bytes(watched["master: run.trace"])
+    path = tmp_path / "run.parquet"
+    path.write_bytes(watched["master: run.parquet"])
     (text,) = (text for name, text in watched.items() if name.endswith("run.json"))
     snapshot = require_same(path, json.loads(text))
     assert snapshot.throttled

@@ -31,7 +31,7 @@ def test_every_kind_of_operation_is_replayed(stress: Stress, host: str, tmp_path
     """Two tables, all kinds of operations and outcomes, over two workers, twice as fast: entities
     are equal partition by partition, and the trace of the replay holds the same operations.
     """
-    path, again = tmp_path / "app.trace", tmp_path / "again.trace"
+    path, again = tmp_path / "app.parquet", tmp_path / "again.parquet"
     application = Application(random.Random(5), partitions=20, rows=30, ranges=False)
     recorded = record(path, application, 800)
     replay = stress(
@@ -62,7 +62,7 @@ def test_a_watched_application_is_replayed_exactly(
     Bounds: a watch and a replay of some thirty requests, about 25 seconds.
     """
     program = ROOT / "tests" / "support" / "watched" / "python_sdk.py"
-    watched, path = tmp_path / "watched", tmp_path / "app.trace"
+    watched, path = tmp_path / "watched", tmp_path / "app.parquet"
     subprocess.run(
         [
             *(sys.executable, "-m", "harness", "watch", "--out", str(watched)),
@@ -91,7 +91,7 @@ def test_one_recorded_table_goes_into_an_existing_one(
     stress: Stress, endpoint: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The entities are those of the trace, and the table is empty again."""
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     record(path, Application(random.Random(8), tables=("Orders",), ranges=False), 200)
     with TableServiceClient(endpoint.url, credential=named_key(endpoint)) as service:
         with contextlib.closing(service.create_table("replayed")) as table:
@@ -113,7 +113,7 @@ def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path
 
     Bounds: two processes that wait for each other, about eight seconds.
     """
-    path, port = tmp_path / "app.trace", free_port()
+    path, port = tmp_path / "app.parquet", free_port()
     record(path, Application(random.Random(1)), 50)
     master = stress(
         *(*QUICK, "--set", f"replay.trace={path}", "-H", host),
@@ -138,7 +138,7 @@ def test_the_examples_are_replayed_exactly(
 
     Bounds: some 3,000 requests in six seconds each.
     """
-    path, again = ROOT / "examples" / name / f"{name}.trace", tmp_path / "again.trace"
+    path, again = ROOT / "examples" / name / f"{name}.parquet", tmp_path / "again.parquet"
     replay = stress(
         *(*QUICK, "--set", f"replay.trace={path}", "--set", "replay.speed=4"),
         *("--trace", str(again), "-H", host),

@@ -92,7 +92,7 @@ def test_a_replay_lands_where_the_calculation_said(
     Bounds: 3,605 operations in 12 seconds, about twenty seconds in all.
     """
     folder = EXAMPLES / name
-    trace, keys = folder / f"{name}.trace", folder / f"{scheme}.toml" if scheme else None
+    trace, keys = folder / f"{name}.parquet", folder / f"{scheme}.toml" if scheme else None
     limits = limits_file(tmp_path, partition, account)
     expected = calculated(trace, limits, keys)
     replay = replayed(stress, trace, limits, retry, keys)
@@ -119,7 +119,7 @@ def test_a_replay_at_the_stand_in_lands_there_too(
 
     Bounds: 3,186 operations in 12 seconds, about twenty seconds in all.
     """
-    trace = EXAMPLES / name / f"{name}.trace"
+    trace = EXAMPLES / name / f"{name}.parquet"
     limits = tmp_path / "limits.toml"
     limits.write_text(f"[cosmos]\nprovisioned_ru_per_s = {provisioned}\n", encoding="utf-8")
     expected = calculated(trace, limits, None)

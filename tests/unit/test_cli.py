@@ -51,7 +51,11 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
         (["azurite"], 2, ["COMMAND"]),
         (["imaginary"], 2, ["invalid choice: 'imaginary'"]),
         (["profile"], 2, ["there is no command 'profile'; did you mean profiles?"]),
-        (["replay", "app.trace"], 2, ["replay is a profile, which runs with: harness run replay"]),
+        (
+            ["replay", "app.parquet"],
+            2,
+            ["replay is a profile, which runs with: harness run replay"],
+        ),
         (["azurite", "stop"], 2, ["invalid choice: 'stop'"]),
     ],
 )

@@ -29,8 +29,8 @@ from harness.profile.practices.keys import refused_keys
 from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
-from harness.trace.recorder import TraceWriter
 from harness.trace.replay.preparation import Preparation
+from harness.trace.writer import TraceWriter
 from harness.workload.budget import Budget, Budgets
 
 _MIN_LIGHT_OPERATIONS = 20
@@ -234,14 +234,13 @@ class MasterRun:
         trace = self.trace
         if trace is None:
             return ""
-        trace.close(lost=max(0, self.ledger.counts.operations - trace.operations))
+        trace.close(counted=self.ledger.counts.operations)
         return trace.sentence
 
     def drop_trace(self) -> None:
         """Delete the trace of a run that recorded nothing."""
         if self.trace is not None and not self.trace.operations:
-            self.trace.close()
-            self.trace.path.unlink(missing_ok=True)
+            self.trace.discard()
 
     @property
     def paid_accounts(self) -> Iterator[tuple[Endpoint, Budget]]:

@@ -10,6 +10,8 @@ import dataclasses
 import shlex
 from pathlib import Path
 
+import gevent.threadpool
+
 from harness.measure.audit.audit import lost_writes
 from harness.measure.counts.generator import SampledGenerator
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
@@ -33,8 +35,8 @@ from harness.report.compare.repeats import repeats_text
 from harness.report.export.run_folder import this_machine
 from harness.report.terminal.page import Page
 from harness.swarm.master.master_run import Cause, Ending, MasterRun
-from harness.trace.members import BODIES, RUN, WHOLE, TraceHead
-from harness.trace.recorder import TraceWriter
+from harness.trace.head import BODIES, RUN, WHOLE, TraceHead
+from harness.trace.writer import TraceWriter
 
 _PACKAGES = (
     *("locust", "gevent", "httptools", "azure-data-tables", "azure-core"),
@@ -265,5 +267,10 @@ class Traces:
             keys="" if aliases is None else aliases.kept,
             bytes_of=BODIES if session_named(run.plan.session).as_is else WHOLE,
         )
-        run.trace = TraceWriter(path, head, None if aliases is None else aliases.key)
+        run.trace = TraceWriter(
+            path,
+            head,
+            None if aliases is None else aliases.key,
+            pool=gevent.threadpool.ThreadPoolExecutor(1),
+        )
         self._opened += 1

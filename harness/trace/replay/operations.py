@@ -16,7 +16,7 @@ from harness.model.operation import (
     new_operation,
 )
 from harness.model.outcome import Outcome
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.operations import (
     ASSUMED_PROPERTIES,
     TracedOperation,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness.model.entity import key_problem
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.partition import Partition
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.replay.operations import key_range, why_left_out
 from harness.trace.whatif.rekeying import Rekeying

@@ -18,7 +18,7 @@ from harness.model.entity import key_problem
 from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.operations import (
     ASSUMED_PROPERTIES,
     Batch,

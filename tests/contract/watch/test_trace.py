@@ -35,7 +35,7 @@ def test_the_trace_has_the_counts_of_the_record(
     """
     limits = tmp_path / "limits.toml"
     limits.write_text(LIMITS, encoding="utf-8")
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     given = [str(limits) if option == "LIMITS" else option for option in options]
     watching = watch("--trace", str(path), *given, "--", *COMMAND)
     assert watching.end() == 0, watching.stderr
@@ -65,7 +65,7 @@ def test_a_killed_watch_leaves_a_trace_that_can_be_read(
 
     Bounds: some hundred requests, about fifteen seconds.
     """
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     watching = watch("--trace", str(path), "--", sys.executable, ENDINGS, "write")
     watching.said("ready")
     watching.wait_for(lambda: path.is_file() and Trace(path).operations > 100)

@@ -12,7 +12,7 @@ from harness.profile.build.workload import read_trace
 from harness.profile.profile_loader import resolve
 from tests.support.records import altered, kept
 
-TRACE = Path(__file__).parents[3] / "examples" / "append-only-log" / "append-only-log.trace"
+TRACE = Path(__file__).parents[3] / "examples" / "append-only-log" / "append-only-log.parquet"
 REPLAY = f"replay.trace={TRACE}"
 
 

@@ -120,7 +120,7 @@ def test_a_replay_is_held_against_its_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No record of the original is needed; another trace is said to be another one."""
-    traces = [tmp_path / "app.trace", tmp_path / "other.trace"]
+    traces = [tmp_path / "app.parquet", tmp_path / "other.parquet"]
     for seed, trace in enumerate(traces):
         entities = +record(trace, Application(random.Random(seed)), 300)
         folder = replayed(trace, tmp_path / f"run-{seed}")
@@ -142,7 +142,7 @@ def test_a_trace_knows_more_partitions_than_a_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A record lists 200 partitions; each that a replay counts one by one is found in the trace."""
-    trace = tmp_path / "app.trace"
+    trace = tmp_path / "app.parquet"
     recorded = record(trace, Application(random.Random(3), partitions=400), 1500)
     folder = replayed(trace, tmp_path / "run")
     path = folder / "run.json"

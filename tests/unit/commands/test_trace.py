@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
+import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from rich.cells import cell_len
 from harness.cli import main
 from harness.model.operation import KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Result, Scope
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
 from tests.support.results import done
+from tests.support.traced import content_of
 
 START = 1_700_000_000
 OK = Attempt(status=204, sent_s=START, latency_s=0.01)
@@ -37,7 +40,7 @@ def result(
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A minute and a half of a hot partition among 300 others."""
-    path = tmp_path_factory.mktemp("trace") / "app.trace"
+    path = tmp_path_factory.mktemp("trace") / "app.parquet"
     recorder = Recorder()
     head = TraceHead(started_ms=START * 1000, source="watch", name="shop", account="contoso")
     for second in range(90):
@@ -82,7 +85,7 @@ def test_times_have_a_day_and_names_a_width(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two days need more than a time of the day; wide letters take two columns."""
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     recorder = Recorder()
     for second in (0, 86_400):
         for key in ("ab", "日本"):
@@ -123,14 +126,31 @@ def test_a_damaged_trace_is_read_as_far_as_possible(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is missing is said, and --to makes a whole file of what is left."""
-    cut = tmp_path / "cut.trace"
-    data = recorded.read_bytes()
-    cut.write_bytes(data[:-30])
-    assert main(["trace", str(cut)]) == 0
-    assert "is cut" in capsys.readouterr().out
-    assert main(["trace", str(cut), "--to", str(tmp_path / "new.trace")]) == 0
+    damaged = tmp_path / "damaged.parquet"
+    shutil.copytree(recorded, damaged)
+    (damaged / "part-000002.parquet").write_bytes(b"PAR1")
+    assert main(["trace", str(damaged)]) == 0
+    assert "1 damaged file cannot be read" in capsys.readouterr().out
+    assert main(["trace", str(damaged), "--to", str(tmp_path / "new.parquet")]) == 0
     assert "500 operations" in capsys.readouterr().out
-    assert not Trace(tmp_path / "new.trace").damage.cut
+    made = Trace(tmp_path / "new.parquet")
+    assert made.damage.sentences() == []
+    assert any("1 damaged file" in note for note in made.notes)
+
+
+def test_other_tools_get_the_operations_as_text(recorded: Path, tmp_path: Path) -> None:
+    """As CSV, with JSON in a field for what is nested, and as a JSON object a line."""
+    assert main(["trace", str(recorded), "--to", str(tmp_path / "new.csv")]) == 0
+    with (tmp_path / "new.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert main(["trace", str(recorded), "--to", str(tmp_path / "new.jsonl")]) == 0
+    lines = (tmp_path / "new.jsonl").read_text(encoding="utf-8").splitlines()
+    objects = list(map(json.loads, lines))
+    assert len(table) == len(objects) == 500
+    for row, one in zip(table, objects, strict=True):
+        assert row["sent_at"] == one["sent_at"]
+        assert json.loads(row["attempts"]) == one["attempts"]
+        assert (row["row_key"], row["entities"]) == (one["row_key"] or "", str(one["entities"]))
 
 
 @pytest.mark.parametrize(
@@ -145,9 +165,9 @@ def test_keys_become_aliases(
     kept: str,
 ) -> None:
     """No key is left in the file, neither is the account; equal keys stay equal."""
-    new = tmp_path / "new.trace"
+    new = tmp_path / "new.parquet"
     assert main(["trace", str(recorded), "--to", str(new), "--redact-keys", *options]) == 0
-    text = gzip.decompress(new.read_bytes()).decode()
+    text = content_of(new).decode()
     assert not any(f'"{key}"' in text for key in ("hot", "batch", "p001", "r0", "b7", "contoso"))
     before, after = list(Trace(recorded).rows()), list(Trace(new).rows())
     assert Trace(new).head.keys == kept
@@ -188,9 +208,9 @@ def test_a_log_is_shown_with_its_unknowns(
     assert "PartitionKey  2 operations, 50%" in shown
     assert "RowKey        2 operations, 50%" in shown
     assert "203.0.113.7" in shown
-    new = tmp_path / "new.trace"
+    new = tmp_path / "new.parquet"
     assert main(["trace", str(log), "--to", str(new), "--redact-keys"]) == 0
-    assert b"203.0.113" not in gzip.decompress(new.read_bytes())
+    assert b"203.0.113" not in content_of(new)
 
 
 @pytest.mark.parametrize(
@@ -218,13 +238,13 @@ def test_what_a_trace_says_does_not_act_upon_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, to: bool
 ) -> None:
     """Notes, head and clients of a foreign trace are printed as text, whole."""
-    path, recorder = tmp_path / "foreign.trace", Recorder()
+    path, recorder = tmp_path / "foreign.parquet", Recorder()
     recorder.add(result(Operation(kind=Kind.INSERT, partition_key="p", row_key="r"), 0), ACT)
     head = TraceHead(started_ms=START * 1000, source=ACT, name=ACT, account=ACT, endpoint=ACT)
     with TraceWriter(path, head) as writer:
         writer.append(recorder.drain(0.0, final=True))
         writer.close(notes=[f"noted {ACT}"])
-    assert main(["trace", str(path), *(["--to", str(tmp_path / "new.trace")] * to)]) == 0
+    assert main(["trace", str(path), *(["--to", str(tmp_path / "new.parquet")] * to)]) == 0
     printed = capsys.readouterr()
     assert "noted \\u001b]0;title\\u0007\\u001b[31m" in printed.out
     assert "\x1b" not in printed.out + printed.err

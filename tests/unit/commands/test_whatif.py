@@ -11,12 +11,12 @@ from harness.cli import main
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-@pytest.mark.parametrize("page", ["app.trace", "mine.toml"])
+@pytest.mark.parametrize("page", ["app.parquet", "mine.toml"])
 def test_a_page_does_not_replace_the_trace_or_a_scheme(
     page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A recording cannot be made again."""
-    trace, scheme = tmp_path / "app.trace", tmp_path / "mine.toml"
+    trace, scheme = tmp_path / "app.parquet", tmp_path / "mine.toml"
     trace.write_bytes(b"recorded")
     scheme.write_text("[keys]\n")
     paths = [str(trace), "--keys", str(scheme), "--html", str(tmp_path / page)]
@@ -59,6 +59,6 @@ def test_options_say_what_is_provisioned(
     options: tuple[str, ...], limits: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without them the limits do; the fewest physical partitions have 10,000 RU/s at most."""
-    trace = EXAMPLES / "even-spread" / "even-spread.trace"
+    trace = EXAMPLES / "even-spread" / "even-spread.parquet"
     assert main(["whatif", str(trace), "--limits", "cosmos", *options]) == 0
     assert limits in " ".join(capsys.readouterr().out.split())

@@ -25,7 +25,7 @@ LENGTH_S = 4.99
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "app.trace"
+    made = tmp_path / "app.parquet"
     record(made, Application(random.Random(4), ranges=False), OPERATIONS)
     return made
 
@@ -57,12 +57,12 @@ def test_what_does_not_go_together_is_said(path: Path, overrides: list[str], sai
 @pytest.mark.parametrize("content", [None, b"hello", b""])
 def test_a_trace_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: bytes | None) -> None:
     """A missing file, or another one, is named, with what to do."""
-    path = tmp_path / "no.trace"
+    path = tmp_path / "no.parquet"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SetupError) as caught:
         read_trace(replay(path))
-    assert "no.trace" in str(caught.value)
+    assert "no.parquet" in str(caught.value)
 
 
 def test_the_recorded_instants_are_scaled(path: Path) -> None:
@@ -119,7 +119,7 @@ def test_one_recorded_table_can_go_into_an_existing_one(
     tmp_path: Path, tables: tuple[str, ...]
 ) -> None:
     """Rows and operations name no table then; with several tables the sentence says what to do."""
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     entities = record(path, Application(random.Random(4), tables=tables), OPERATIONS)
     scheme = tmp_path / "all.toml"
     scheme.write_text('table = "Orders"\n[keys]\npartition_key = "all"\n', encoding="utf-8")
@@ -155,7 +155,7 @@ def test_a_worker_compares_the_trace(path: Path) -> None:
 @pytest.mark.parametrize("kept", ["order", "nothing"])
 def test_aliases_without_order_leave_ranges_out(tmp_path: Path, kept: str) -> None:
     """Ranks replay as keys do; of other aliases, queries of ranges are counted and left out."""
-    path, redacted = tmp_path / "app.trace", tmp_path / "redacted.trace"
+    path, redacted = tmp_path / "app.parquet", tmp_path / "redacted.parquet"
     record(path, Application(random.Random(4)), OPERATIONS)
     if kept == "order":
         with opened(path) as trace:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
+import contextlib
+import datetime as dt
 import itertools
-import json
 import random
 import resource
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,19 +18,18 @@ from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.blocks import MOST_OPERATIONS
-from harness.trace.members import BLOCK, TraceError, TraceHead, pack
-from harness.trace.members import HEAD as HEAD_MEMBER
-from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
-from harness.trace.reader import Trace
-from harness.trace.recorder import KEPT_S, LATE_MS, Recorder, TraceWriter
-from harness.trace.sources import SourceFormat, format_of
+from harness.trace.head import TraceError, TraceHead
+from harness.trace.operations import TracedParts, TracedQuery
+from harness.trace.reader import Trace, files_of
+from harness.trace.recorder import KEPT_S, Recorder
+from harness.trace.sources import format_of, opened
+from harness.trace.writer import EVERY_S, LATE_MS, TraceWriter
 from tests.support.results import done
+from tests.support.traced import content_of
 
 START = 1_700_000_000
 HEAD = TraceHead(started_ms=START * 1000, source="run", name="test")
 OK = Attempt(status=204, sent_s=0.0, latency_s=0.0)
-_MEMBER = b"\x1f\x8b\x08\x04\0\0\0\0"
-"""How each member of a trace begins."""
 BUSY = Attempt(
     status=503, sent_s=0.0, latency_s=0.0, error_code="ServerBusy", scope=Scope.PARTITION
 )
@@ -113,7 +113,7 @@ def test_what_was_recorded_is_read(
     done: list[tuple[int, int, Operation, tuple[Attempt, ...]]],
 ) -> None:
     """Every operation comes back with its keys, instants and attempts, in order of its instant."""
-    path = tmp_path_factory.mktemp("trace") / "a.trace"
+    path = tmp_path_factory.mktemp("trace") / "a.parquet"
     results = [
         result(operation, at / 1000, took / 1000, attempts)
         for at, took, operation, attempts in done
@@ -155,16 +155,16 @@ def test_a_query_names_compared_properties_and_no_values(tmp_path: Path) -> None
         key_range=KeyRange(row_from="a", row_before="b"),
         filter="RowKey ge 'a' and Email eq 'anna@example.org' and (Age gt 18 or Due le datetime'')",
     )
-    path = recorded([result(query, 1.0)], tmp_path / "a.trace")
+    path = recorded([result(query, 1.0)], tmp_path / "a.parquet")
     (row,) = Trace(path).rows()
     assert row.detail == TracedQuery(row_from="a", row_before="b", compared=("Email", "Age", "Due"))
-    assert b"anna" not in gzip.decompress(path.read_bytes())
+    assert b"anna" not in content_of(path)
 
 
 def test_a_transaction_keeps_its_parts(tmp_path: Path) -> None:
     """Each part has its kind, its RowKey and its share of the bytes."""
     parts = (insert("a"), Operation(kind=Kind.DELETE, partition_key="p", row_key="b"))
-    (row,) = Trace(recorded([result(transaction(parts), 1.0)], tmp_path / "a.trace")).rows()
+    (row,) = Trace(recorded([result(transaction(parts), 1.0)], tmp_path / "a.parquet")).rows()
     assert row.detail == TracedParts((Kind.INSERT, Kind.DELETE), ("a", "b"), (200, 200))
     assert row.entities == 2
 
@@ -173,7 +173,7 @@ def test_operations_are_ordered_over_blocks_and_recorders(tmp_path: Path) -> Non
     """Several recorders, full blocks and late operations make one ordered trace."""
     chance = random.Random(1)
     recorders = [Recorder() for _ in range(3)]
-    with TraceWriter(tmp_path / "a.trace", HEAD) as writer:
+    with TraceWriter(tmp_path / "a.parquet", HEAD) as writer:
         for number in range(3 * MOST_OPERATIONS):
             one = recorders[chance.randrange(3)]
             late_s = chance.choice((0, 0, 0, 0, LATE_MS / 1000 + 60))
@@ -181,7 +181,7 @@ def test_operations_are_ordered_over_blocks_and_recorders(tmp_path: Path) -> Non
             writer.append(one.drain(START + number / 100))
         for one in recorders:
             writer.append(one.drain(0.0, final=True))
-    trace = Trace(tmp_path / "a.trace")
+    trace = Trace(tmp_path / "a.parquet")
     batches = list(trace.batches())
     at = list(itertools.chain.from_iterable(batch.at_ms for batch in batches))
     assert at == sorted(at)
@@ -201,166 +201,175 @@ def test_a_block_is_kept_back_for_some_seconds_only() -> None:
     assert len(recorder.drain(100.0 + KEPT_S)) == 1
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[TracedOperation]]:
-    """The bytes and the operations of a trace of several blocks."""
-    path = tmp_path_factory.mktemp("whole") / "a.trace"
-    results = [result(insert(str(number)), number / 10) for number in range(300)]
-    recorded(results, path)
-    return path.read_bytes(), list(Trace(path).rows())
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A trace of 300 operations in three files, besides those for its beginning and end."""
+    path, seconds = tmp_path / "whole.parquet", itertools.count(0, EVERY_S)
+    recorder = Recorder()
+    with TraceWriter(path, HEAD, clock=lambda: next(seconds)) as writer:
+        for number in range(300):
+            recorder.add(result(insert(str(number)), number / 10), "w")
+            if number % 100 == 99:
+                writer.append(recorder.drain(0.0, final=True))
+    assert [file.name for file in files_of(path)] == [f"part-{n:06}.parquet" for n in range(5)]
+    return path
 
 
-def test_a_file_cut_anywhere_gives_what_is_before(
-    whole: tuple[bytes, list[TracedOperation]], tmp_path: Path
-) -> None:
-    """Whole blocks before the cut are read, and the cut is said."""
-    data, rows = whole
-    keys = [row.row_key for row in rows]
-    for length in range(200, len(data), 37):
-        path = tmp_path / "cut.trace"
-        path.write_bytes(data[:length])
-        trace = Trace(path)
-        read = [row.row_key for row in trace.rows()]
-        assert read == keys[: len(read)]
-        assert trace.damage.sentences(), length
-        assert not trace.damage.bytes
-    assert len(read) > 200
+def keys_of(trace: Trace) -> list[str | None]:
+    return [row.row_key for row in trace.rows()]
 
 
-def test_a_changed_byte_costs_one_block(
-    whole: tuple[bytes, list[TracedOperation]], tmp_path: Path
-) -> None:
-    """A changed byte anywhere behind the head costs at most one block, which is said."""
-    data, rows = whole
-    keys = {row.row_key for row in rows}
-    for place in range(250, len(data), 61):
-        path = tmp_path / "changed.trace"
-        path.write_bytes(data[:place] + bytes((data[place] ^ 0x55,)) + data[place + 1 :])
-        trace = Trace(path)
-        read = {row.row_key for row in trace.rows()}
-        assert read <= keys
-        assert len(keys - read) < 60
-        if read != keys:
-            assert trace.damage.sentences(), place
+def rewritten(path: Path, into: Path, select: str) -> Path:
+    """A file that another program made of a trace."""
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({select.format(path)}) TO '{into}' (FORMAT parquet)")
+    return into
 
 
-def test_traces_can_be_concatenated(tmp_path: Path) -> None:
-    """A recording that was cut off and a later one in one file are one trace."""
-    first = recorded([result(insert(str(n)), n) for n in range(20)], tmp_path / "a.trace")
+def test_a_damaged_file_costs_its_operations_only(whole: Path) -> None:
+    """However a file is cut, the operations of the others are read, and the damage is said."""
+    file = whole / "part-000002.parquet"
+    data = file.read_bytes()
+    for length in range(0, len(data), 97):
+        file.write_bytes(data[:length])
+        trace = Trace(whole)
+        assert keys_of(trace) == [str(n) for n in range(300) if not 100 <= n < 200]
+        (sentence,) = trace.damage.sentences()
+        assert sentence.startswith("1 damaged file cannot be read (")
+
+
+def test_a_recording_that_broke_off_is_said(whole: Path, tmp_path: Path) -> None:
+    """Also where another one in the folder ended regularly."""
+    broke_off = ["The recording broke off: what followed is missing."]
+    (whole / "part-000004.parquet").unlink()
+    trace = Trace(whole)
+    assert (len(keys_of(trace)), trace.damage.sentences()) == (300, broke_off)
     later = TraceHead(started_ms=(START + 100) * 1000, source="run")
-    second = recorded([result(insert("z"), 105)], tmp_path / "b.trace", later)
-    path = tmp_path / "c.trace"
-    path.write_bytes(first.read_bytes()[:-10] + second.read_bytes())
-    trace = Trace(path)
-    rows = list(trace.rows())
-    assert [row.at_ms for row in rows][-2:] == [19_000, 105_000]
+    other = recorded([result(insert("z"), 105)], tmp_path / "b.parquet", later)
+    for file in files_of(other):
+        file.rename(whole / f"later-{file.name}")
+    trace = Trace(whole)
+    assert [row.at_ms for row in trace.rows()][-2:] == [29_900, 105_000]
     assert trace.head.started_ms == START * 1000
-    assert trace.damage.bytes
+    assert trace.damage.sentences() == broke_off
 
 
-def test_a_recording_that_broke_off_before_another_one_is_said(tmp_path: Path) -> None:
-    """The regular end of the second recording does not hide that the first one has none."""
-    first = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace").read_bytes()
-    second = recorded([result(insert("b"), 2.0)], tmp_path / "b.trace").read_bytes()
-    path = tmp_path / "c.trace"
-    path.write_bytes(first[: first.rindex(_MEMBER)] + second)
-    assert Trace(path).damage.sentences() == ["The recording broke off: what followed is missing."]
-    path.write_bytes(first + second)
-    assert Trace(path).damage.sentences() == []
-
-
-def test_a_trace_without_its_head_does_not_say_what_its_keys_are(
-    whole: tuple[bytes, list[TracedOperation]], tmp_path: Path
-) -> None:
-    """Nobody knows then whether they are aliases; the operations are read."""
-    data, rows = whole
-    path = tmp_path / "a.trace"
-    path.write_bytes(b"x" * 70_000 + data[data.index(_MEMBER, 1) :])
-    assert format_of(path) is SourceFormat.TRACE
+def test_what_another_program_wrote_is_read(whole: Path, tmp_path: Path) -> None:
+    """In any order of its rows; nobody knows whether keys are aliases."""
+    select = "SELECT * FROM '{}/*.parquet' ORDER BY hash(row_key)"
+    path = rewritten(whole, tmp_path / "shuffled.parquet", select)
     trace = Trace(path)
-    assert len(list(trace.rows())) == len(rows)
+    assert keys_of(trace) == list(map(str, range(300)))
+    assert trace.head.source == "unknown"
     assert trace.damage.sentences() == [
-        "70,000 bytes of the file are damaged and were left out.",
-        "The head of the file is missing: it said whether keys are aliases.",
+        "The file does not say what it is of, nor whether keys are aliases."
     ]
 
 
-def test_a_trace_cut_in_its_head_is_a_cut_trace(tmp_path: Path) -> None:
-    """The reason is the cut, not that the file is something else."""
-    path = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace")
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(TraceError, match="cut before its first operation"):
-        Trace(path)
+def test_rows_in_no_order_are_sorted_first(whole: Path, tmp_path: Path) -> None:
+    """So that memory stays flat where any row may be the first; equal instants keep their order."""
+    rows = 510_000
+    select = (
+        "SELECT one.* REPLACE ("
+        "one.sent_at + to_seconds(hash(number) % 1000) AS sent_at, number::VARCHAR AS row_key"
+        f") FROM (SELECT * FROM '{{}}/*.parquet' LIMIT 1) AS one, range({rows}) AS t(number)"
+    )
+    path = rewritten(whole, tmp_path / "shuffled.parquet", select)
+    assert Trace(path).crowded
+    with opened(path) as trace:
+        assert not trace.crowded
+        seen = [
+            (at_ms, int(key or ""))
+            for batch in trace.batches()
+            for at_ms, key in zip(batch.at_ms, batch.row_keys, strict=True)
+        ]
+        assert len(trace.damage.sentences()) == 1
+    assert seen == sorted(seen)
+    assert len(seen) == rows
 
 
-def test_later_heads_count_where_the_first_would_mislead(tmp_path: Path) -> None:
-    """Aliases in one part of a file are not taken for plain keys; a later version is refused."""
-    plain = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace").read_bytes()
+def test_later_heads_count_where_the_first_would_mislead(whole: Path, tmp_path: Path) -> None:
+    """Aliases in one file of a folder are not taken for plain keys; a later version is refused."""
     aliases = TraceHead(started_ms=START * 1000, source="run", keys="nothing")
-    path = tmp_path / "c.trace"
-    path.write_bytes(plain + aliases.encode())
-    assert Trace(path).head.keys == "nothing"
-    newer = {"format": "harness trace", "version": 2, "started_ms": START * 1000}
-    path.write_bytes(plain + pack(HEAD_MEMBER, newer))
-    with pytest.raises(TraceError, match="version 2"):
-        Trace(path)
+    other = recorded([], tmp_path / "b.parquet", aliases)
+    (other / "part-000000.parquet").rename(whole / "other.parquet")
+    assert Trace(whole).head.keys == "nothing"
+    newer = whole / "newer.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT * FROM '{whole}/other.parquet') TO '{newer}' "
+            "(FORMAT parquet, KV_METADATA {format: 'harness trace', version: '3'})"
+        )
+    with pytest.raises(TraceError, match="version 3"):
+        Trace(whole)
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
+    "wrong",
     [
-        ("at", [0, -5]),
-        ("took", [-1, 1]),
-        ("entities", [10**18, 1]),
-        ("entities", [-1, 1]),
-        ("sent", ["a", 1]),
-        ("key", [0, 3]),
-        ("row", ["a"]),
-        ("shapes", [["c", "insert", "", "insert", "success", False, []]]),
-        ("shapes", [["c", "insert", "", "insert", "success", False, [[503, "", "planet"]]]]),
-        ("shapes", [["c", "insert", "", "insert", "success", False, [["x", "", ""]]]]),
-        ("shapes", [["c", "unheard-of", "", "insert", "success", False, [[204, "", ""]]]]),
-        ("details", [[0, ["unheard-of", 1]]]),
+        "sent_at: NULL::TIMESTAMP",
+        "sent_at: 'yesterday'",
+        "sent_at: TIMESTAMP '290000-01-01'",
+        "sent_at: TIMESTAMP '0001-01-01'",
+        "took_ms: -1",
+        "took_ms: 10::UHUGEINT ** 20",
+        "entities: -1",
+        "entities: NULL::BIGINT",
+        "bytes_sent: 'many'",
+        "kind: 'unheard-of'",
+        "outcome: 7",
+        "row_key: repeat('x', 10000)",
+        "attempts: []",
+        "attempts: 5",
+        "attempts: [{{status: 503, error_code: '', scope: 'planet'}}]",
+        "attempts: [{{status: 'x', error_code: '', scope: ''}}]",
     ],
 )
-def test_a_block_of_another_program_may_be_wrong(
-    tmp_path: Path, column: str, value: object
-) -> None:
-    """What no operation can be is a damaged block, which is said; the others are read."""
-    block: dict[str, object] = {
-        "first_ms": START * 1000,
-        "at": [0, 5],
-        "took": [1, 2],
-        "shapes": [["c", "insert", "", "insert", "success", False, [[204, "", ""]]]],
-        "shape": [0, 0],
-        "keys": ["p"],
-        "key": [0, 0],
-        "row": ["a", "b"],
-        "entities": [1, 1],
-        "returned": [0, 0],
-        "sent": [9, 9],
-        "received": [0, 0],
-        "details": [],
-    }
-    at = START * 1000
-    path = recorded([result(insert("z"), 7.0)], tmp_path / "a.trace")
-    right = path.read_bytes() + pack(BLOCK, block, operations=2, first_ms=at, last_ms=at + 5)
-    path.write_bytes(right)
-    assert [row.row_key for row in Trace(path).rows()] == ["a", "b", "z"]
-    wrong = {**block, column: value}
-    path.write_bytes(right + pack(BLOCK, wrong, operations=2, first_ms=at, last_ms=at + 5))
-    trace = Trace(path)
-    assert [row.row_key for row in trace.rows()] == ["a", "b", "z"]
-    assert trace.damage.sentences() == ["1 damaged block with 2 operations cannot be read."]
+def test_a_file_of_another_program_may_be_wrong(whole: Path, tmp_path: Path, wrong: str) -> None:
+    """What no operation can be is damage, which is said; the operations of other files are read."""
+    column, _, value = wrong.partition(": ")
+    select = f"SELECT * REPLACE ({value} AS {column}) FROM '{{}}/*.parquet' LIMIT 5"
+    rewritten(whole, whole / "wrong.parquet", select)
+    trace = Trace(whole)
+    with contextlib.suppress(TraceError):
+        keys = keys_of(trace)
+        assert len(keys) in (0, 300)
+        assert any("cannot be read" in sentence for sentence in trace.damage.sentences())
 
 
-def test_any_tool_for_gzip_reads_a_trace(tmp_path: Path) -> None:
-    """Unpacked, a trace is lines of JSON: the head, blocks, the end."""
-    path = recorded([result(insert("a"), 1.0)], tmp_path / "a.trace")
-    head, block, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
-    assert (head["format"], head["version"]) == ("harness trace", 1)
-    assert block["row"] == ["a"]
-    assert end == {"operations": 1, "lost": 0, "notes": []}
+def test_a_table_that_is_no_trace_is_refused(whole: Path, tmp_path: Path) -> None:
+    """The reason names the first column that is missing."""
+    select = "SELECT * EXCLUDE (outcome) FROM '{}/*.parquet'"
+    path = rewritten(whole, tmp_path / "a.parquet", select)
+    with pytest.raises(TraceError, match="no column outcome"):
+        Trace(path)
+
+
+def test_a_trace_of_the_first_format_says_who_reads_it(tmp_path: Path) -> None:
+    """It was members of gzip with a field of their own."""
+    path = tmp_path / "old.parquet"
+    path.write_bytes(b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x27\0TH" + bytes(100))
+    with pytest.raises(SetupError, match="format 1, which only development versions"):
+        format_of(path)
+
+
+def test_any_tool_for_parquet_reads_a_trace(tmp_path: Path) -> None:
+    """The columns are typed, and the metadata say what was recorded."""
+    path = recorded([result(insert("a"), 1.0, attempts=(BUSY, OK))], tmp_path / "a.parquet")
+    with duckdb.connect() as connection:
+        (row,) = connection.execute(
+            "SELECT sent_at, row_key, len(attempts), attempts[1].scope FROM read_parquet($files)",
+            {"files": [f"{path}/*.parquet"]},
+        ).fetchall()
+        metadata = dict(
+            connection.execute(
+                "SELECT key, value FROM parquet_kv_metadata($file)",
+                {"file": str(files_of(path)[-1])},
+            ).fetchall()
+        )
+    assert row == (dt.datetime(2023, 11, 14, 22, 13, 21), "a", 2, "partition")
+    assert metadata[b"source"] == b"run"
+    assert (metadata[b"ended"], metadata[b"lost"], metadata[b"notes"]) == (b"true", b"0", b"[]")
 
 
 def test_keys_are_replaced_by_aliases(tmp_path: Path) -> None:
@@ -374,12 +383,12 @@ def test_keys_are_replaced_by_aliases(tmp_path: Path) -> None:
     recorder = Recorder()
     for number, operation in enumerate(operations):
         recorder.add(result(operation, number), "w")
-    with TraceWriter(tmp_path / "a.trace", HEAD, str.upper) as writer:
+    with TraceWriter(tmp_path / "a.parquet", HEAD, str.upper) as writer:
         writer.append(recorder.drain(0.0, final=True))
-    text = gzip.decompress((tmp_path / "a.trace").read_bytes())
+    text = content_of(tmp_path / "a.parquet")
     assert b"row-" not in text
     assert b"part-" not in text
-    rows = list(Trace(tmp_path / "a.trace").rows())
+    rows = list(Trace(tmp_path / "a.parquet").rows())
     assert [row.partition_key for row in rows] == ["PART-1", "PART-2", "PART-1", WHOLE_TABLE]
     assert isinstance(rows[1].detail, TracedParts)
     assert rows[1].detail.row_keys == ("ROW-2", "ROW-3")
@@ -389,46 +398,44 @@ def test_keys_are_replaced_by_aliases(tmp_path: Path) -> None:
 
 def test_a_file_that_exists_is_not_overwritten(tmp_path: Path) -> None:
     """The message says what to do."""
-    path = recorded([], tmp_path / "a.trace")
+    path = recorded([], tmp_path / "a.parquet")
     with pytest.raises(SetupError, match="name another one"):
         TraceWriter(path, HEAD)
 
 
 def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path: Path) -> None:
     """A failure to write raises nothing, is told, and leaves what was written readable."""
-    recorder = Recorder()
-    writer = TraceWriter(tmp_path / "a.trace", HEAD)
+    recorder, seconds = Recorder(), itertools.count(0, EVERY_S)
+    writer = TraceWriter(tmp_path / "a.parquet", HEAD, clock=lambda: next(seconds))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         for second in range(20):
             for number in range(50):
                 recorder.add(result(insert(f"{second}-{number}"), second), "w")
             if second == 10:
-                # In the middle of the next block.
-                resource.setrlimit(resource.RLIMIT_FSIZE, (writer.bytes + 100, hard))
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
             writer.append(recorder.drain(0.0, final=True))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     writer.close()
     assert writer.problem == "File too large"
-    trace = Trace(tmp_path / "a.trace")
+    trace = Trace(tmp_path / "a.parquet")
     assert len(list(trace.rows())) == writer.operations == 500
     assert trace.damage.sentences() == ["The recording broke off: what followed is missing."]
     assert writer.sentence == f"The trace {writer.path} ends after 500 operations: File too large."
+    assert {file.suffix for file in writer.path.iterdir()} == {".parquet"}
 
 
 def test_other_files_are_no_traces(tmp_path: Path) -> None:
-    """Other files, and later versions, are refused with a reason."""
-    path = tmp_path / "a.trace"
-    path.write_bytes(gzip.compress(b"text"))
-    with pytest.raises(TraceError, match="not a trace"):
-        Trace(path)
-    path.write_bytes(b"")
-    with pytest.raises(TraceError, match="not a trace"):
-        Trace(path)
+    """Other files are refused with a reason."""
+    path = tmp_path / "a.parquet"
+    for content in (b"", b"text", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"):
+        path.write_bytes(content)
+        with pytest.raises(TraceError, match="no trace in Parquet"):
+            Trace(path)
 
 
 def test_an_invalid_text_is_recorded_readably(tmp_path: Path) -> None:
     """Half of a surrogate pair, which is no text, is written as an escape."""
-    (row,) = Trace(recorded([result(insert("a\ud800"), 1.0)], tmp_path / "a.trace")).rows()
+    (row,) = Trace(recorded([result(insert("a\ud800"), 1.0)], tmp_path / "a.parquet")).rows()
     assert row.row_key == "a\\ud800"

@@ -9,7 +9,7 @@ from tests.support.records import altered, kept
 
 
 def replay_of(record: RunRecord, **fields: object) -> RunRecord:
-    part = ReplayPart(trace="app.trace", run_id=record.run_id)
+    part = ReplayPart(trace="app.parquet", run_id=record.run_id)
     return altered(record, run_id="replay", replay=part.model_copy(update=fields))
 
 

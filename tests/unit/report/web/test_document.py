@@ -370,10 +370,10 @@ def test_a_watch_names_its_application_and_a_replay_its_trace() -> None:
     application = WatchedPart(requests=9, passed=9, command="node <server.js>")
     watched = update(altered(RECORD, watched=application), live=False)
     assert "node &lt;server.js&gt;" in watched["parts"]["head"].partition("<details")[0]
-    profile = {**RECORD.profile, "replay": {"trace": "app.trace", "speed": 2.0}}
+    profile = {**RECORD.profile, "replay": {"trace": "app.parquet", "speed": 2.0}}
     replayed = altered(RECORD, profile=profile, replay=ReplayPart(trace="a"))
     head = update(replayed, live=False)["parts"]["head"].partition("<details")[0]
-    assert "app.trace at its recorded instants, 2 times as fast" in head
+    assert "app.parquet at its recorded instants, 2 times as fast" in head
 
 
 def test_no_more_is_served_than_was_asked() -> None:

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from harness.measure.record.origin import ReplayPart
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.recorder import Recorder
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
+from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
 from tests.support.results import done
@@ -50,7 +51,7 @@ def replayed(path: Path) -> tuple[ReplayPart, collections.Counter[str]]:
 def test_whole_partitions_are_exact(seed: int, operations: int) -> None:
     """An application that reads rows and whole partitions is replayed exactly."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "app.trace"
+        path = Path(folder) / "app.parquet"
         recorded = record(path, Application(random.Random(seed), ranges=False), operations)
         part, entities = replayed(path)
         assert part.inexact == 0
@@ -63,7 +64,7 @@ def test_whole_partitions_are_exact(seed: int, operations: int) -> None:
 def test_a_replay_without_inexact_queries_is_exact(seed: int, operations: int) -> None:
     """With ranges, tops and table scans: where nothing is inexact, every partition is equal."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "app.trace"
+        path = Path(folder) / "app.parquet"
         recorded = record(path, Application(random.Random(seed)), operations)
         part, entities = replayed(path)
         if not part.inexact:
@@ -88,7 +89,7 @@ def test_counts_that_no_answer_shows_are_not_called_exact(
         kind=Kind.QUERY, partition_key=key, top=top, filter="Total gt 5" if filtered else None
     )
     found = done(query, START, entities=9 if filtered else 4, entities_returned=4)
-    recorder, path = Recorder(), tmp_path / "app.trace"
+    recorder, path = Recorder(), tmp_path / "app.parquet"
     recorder.add(dataclasses.replace(found, estimated=estimated), "application")
     with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
         writer.append(recorder.drain(0.0, final=True))
@@ -105,7 +106,7 @@ def test_an_upsert_of_which_nothing_is_known_makes_a_new_row(tmp_path: Path) -> 
     """A query that finds no other row before or after it shows that none was there."""
     upsert = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r")
     query = Operation(kind=Kind.QUERY, partition_key="p")
-    recorder, path = Recorder(), tmp_path / "app.trace"
+    recorder, path = Recorder(), tmp_path / "app.parquet"
     recorder.add(done(upsert, START), "application")
     recorder.add(done(query, START + 1, entities=1, entities_returned=1), "application")
     recorder.add(done(dataclasses.replace(upsert, row_key="s"), START + 2), "application")
@@ -120,7 +121,7 @@ def test_a_late_replay_asks_for_no_lower_rate(tmp_path: Path) -> None:
     """The time in which late operations are sent, behind the end of the schedule, does not lower
     the rate that was asked for; a window that ends with the schedule has all of it.
     """
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     record(path, Application(random.Random(1)), 600)
     preparation = Preparation(Trace(path), path.name, "", entity_bytes=500)
     part = preparation.part

@@ -103,7 +103,7 @@ def test_what_a_scheme_does_not_match_or_merges_is_said(tmp_path: Path) -> None:
     """Operations that keep their keys, and entities that would be lost, are in the notes; a scheme
     for a table that the trace lacks is refused.
     """
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     record(path, Application(random.Random(3), ranges=False), 100)
 
     def prepared(other: Scheme) -> ReplayPart:
@@ -125,7 +125,7 @@ def test_every_write_succeeds_under_new_keys(tmp_path: Path) -> None:
     """A scheme without collisions changes no outcome of single operations, and no entity of a
     write: the rows that were there are loaded under their new keys.
     """
-    path = tmp_path / "app.trace"
+    path = tmp_path / "app.parquet"
     record(path, Application(random.Random(3), ranges=False), 400)
     other = BY_BUCKET
     preparation = Preparation(Trace(path), path.name, "", entity_bytes=500, scheme=other)

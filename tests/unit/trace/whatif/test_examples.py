@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parents[4] / "examples"
 def test_an_example_shows_its_key_pattern(name: str, best: str) -> None:
     """Twenty times the traffic is best under the scheme that spreads it without a higher price."""
     folder = EXAMPLES / name
-    trace = Trace(folder / f"{name}.trace")
+    trace = Trace(folder / f"{name}.parquet")
     assert "/" not in trace.head.name
     schemes = [read_scheme(path) for path in sorted(folder.glob("*.toml"))]
     found = what_if(trace, schemes, GatewayLimits(), name=name, limits_name="published", rate=20)
@@ -41,7 +41,7 @@ def test_an_example_shows_its_key_pattern(name: str, best: str) -> None:
 
 def test_a_width_beyond_the_traffic_is_shown_once() -> None:
     """The best minute of two seconds of traffic would repeat its best ten seconds."""
-    trace = Trace(EXAMPLES / "hot-tenant" / "hot-tenant.trace")
+    trace = Trace(EXAMPLES / "hot-tenant" / "hot-tenant.parquet")
     for rate, widths in ((1, ["1 s", "10 s", "minute"]), (20, ["1 s", "10 s"])):
         found = what_if(
             trace, [], GatewayLimits(), name="hot-tenant", limits_name="published", rate=rate

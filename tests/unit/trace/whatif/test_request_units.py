@@ -22,16 +22,17 @@ from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, 
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import best_of, rows, whatif_json, whatif_text
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.recorder import Recorder
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import KnownRows
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
 from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
 from harness.trace.whatif.units import RequestUnits
 from harness.trace.whatif.whatif import what_if
+from harness.trace.writer import TraceWriter
 from harness.workload.retry import ScheduledBackoff
 
 START = 1_700_000_000
@@ -44,7 +45,7 @@ INSERTED = charge(Kind.INSERT, 1000, properties=ASSUMED_PROPERTIES)
 
 
 def recorded(folder: Path, results: list[Result], source: str = "watch") -> Trace:
-    path = folder / "made.trace"
+    path = folder / "made.parquet"
     recorder = Recorder()
     with TraceWriter(path, TraceHead(started_ms=START * 1000, source=source, name="made")) as file:
         for result in results:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
-from harness.trace.members import TraceHead
-from harness.trace.recorder import TraceWriter
+from harness.trace.head import TraceHead
+from harness.trace.writer import TraceWriter
 
 PARTITIONS = 60_000
 """More than are counted one by one."""
@@ -17,13 +17,14 @@ PARTITIONS = 60_000
 
 def test_the_output_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     """With more partitions than are counted exactly, and hot ones that are retried."""
-    path = tmp_path / "made.trace"
+    path = tmp_path / "made.parquet"
     shape = ("app", "upsert_merge", "t", "upsert_merge", "success", False, ((204, "", ""),))
     with TraceWriter(path, TraceHead(started_ms=0, source="made", name="made")) as writer:
         for first in range(0, PARTITIONS, MOST_OPERATIONS):
             numbers = range(first, min(PARTITIONS, first + MOST_OPERATIONS))
             block = BlockColumns()
-            block.at = block.done = [number // 30 for number in numbers]
+            block.at = [number // 30 for number in numbers]
+            block.took = [0] * len(numbers)
             block.shapes, block.numbers = [shape], [0] * len(numbers)
             block.keys = [f"hot{number % 7}" if number % 3 else f"p{number}" for number in numbers]
             block.rows = [f"r{number}" for number in numbers]

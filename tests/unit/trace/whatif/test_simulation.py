@@ -24,13 +24,14 @@ from harness.model.outcome import Attempt, Outcome, Result
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import best_of, whatif_json, whatif_text
-from harness.trace.members import TraceHead
+from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder, TraceWriter
+from harness.trace.recorder import Recorder
 from harness.trace.whatif.projection import WINDOWS_S, Peaks
 from harness.trace.whatif.scheme import parse_scheme
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
 from harness.trace.whatif.whatif import what_if
+from harness.trace.writer import TraceWriter
 from harness.workload.retry import ScheduledBackoff
 
 START = 1_700_000_000
@@ -52,7 +53,7 @@ Requests = list[tuple[float, str, str]]
 
 
 def recorded(folder: Path, requests: Requests) -> Trace:
-    path = folder / "made.trace"
+    path = folder / "made.parquet"
     recorder = Recorder()
     with TraceWriter(path, TraceHead(started_ms=START * 1000, source="test", name="made")) as file:
         for at_s, partition_key, row_key in requests:

@@ -1,0 +1,119 @@
+"""The columnar engine that reads and writes the Parquet files of traces: DuckDB, in this process.
+
+It is imported when it is first needed: most commands do without. It uses one thread, so that a
+process can be forked, and never more memory than `MEMORY`. It loads no extensions.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.trace.head import TraceError
+from harness.trace.schema import FORMAT
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MEMORY = "200MB"
+_MOST_SAID = 200
+_UNFINISHED = ".unfinished"
+_DISK_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EIO)
+
+Values = dict[str, Any]
+"""Values of named parameters."""
+
+
+class Engine:
+    """A database in memory, which reads and writes files.
+
+    Args:
+        scratch: A folder for what does not fit into memory; without one, that fails.
+        threads: Above 1 for a calculation on many operations.
+    """
+
+    def __init__(self, scratch: Path | None = None, threads: int = 1) -> None:
+        import duckdb
+
+        # A damaged text in a file is found when it becomes one of Python.
+        self._failures = (duckdb.Error, MemoryError, UnicodeDecodeError, OverflowError)
+        config: dict[str, Any] = {
+            "threads": threads,
+            "memory_limit": MEMORY,
+            "temp_directory": "" if scratch is None else str(scratch),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._connection = duckdb.connect(config=config)
+        self._connection.execute("SET parquet_metadata_cache = true")
+
+    def rows(self, sql: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a result.
+
+        Raises:
+            TraceError: the query failed; the message is the first line of the reason.
+        """
+        try:
+            return self._connection.execute(sql, values or {}).fetchall()
+        except self._failures as error:
+            raise _failed(error) from error
+
+    def columns(self, sql: str, values: Values) -> dict[str, np.ndarray[Any, Any]]:
+        """The columns of a result; one with NULL is a masked array. Raises as `rows`."""
+        try:
+            return self._connection.execute(sql, values).fetchnumpy()
+        except self._failures as error:
+            raise _failed(error) from error
+
+    def copy(
+        self,
+        select: str,
+        file: Path,
+        *,
+        form: str = FORMAT,
+        parameters: Values | None = None,
+        metadata: Mapping[str, str] | None = None,
+        table: Values | None = None,
+    ) -> None:
+        """Write the rows of a query to a new file, which is complete when it appears.
+
+        Args:
+            form: Options of ``COPY``.
+            metadata: Written to the metadata of a Parquet file.
+            table: Arrays that are the table ``recorded`` in the query.
+
+        Raises:
+            TraceError: as `rows`.
+            OSError: the file cannot be renamed.
+        """
+        values = {"unfinished": f"{file}{_UNFINISHED}", **(parameters or {})}
+        if metadata:
+            pairs = ", ".join(f"{name}: $of_{name}" for name in metadata)
+            form = f"{form}, KV_METADATA {{{pairs}}}"
+            values |= {f"of_{name}": value for name, value in metadata.items()}
+        try:
+            if table is not None:
+                self._connection.register("recorded", table)
+            self._connection.execute(f"COPY ({select}) TO $unfinished ({form})", values)
+            os.replace(values["unfinished"], file)
+        except self._failures as error:
+            raise _failed(error) from error
+        finally:
+            Path(values["unfinished"]).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _failed(error: Exception) -> TraceError:
+    known = (os.strerror(number) for number in _DISK_ERRORS)
+    first = (str(error).splitlines() or [""])[0].strip() or type(error).__name__
+    return TraceError(next((words for words in known if words in str(error)), first[:_MOST_SAID]))
+
+
+def reason_of(error: TraceError | OSError) -> str:
+    """Why a file cannot be read or written."""
+    return str((isinstance(error, OSError) and error.strerror) or error)

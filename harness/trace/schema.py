@@ -1,0 +1,124 @@
+"""The columns of a trace in Parquet, in SQL. `docs/trace.md` says what each means."""
+
+from __future__ import annotations
+
+ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
+_QUERY = (
+    '{"partition_from": "VARCHAR", "partition_before": "VARCHAR", "row_from": "VARCHAR", '
+    '"row_before": "VARCHAR", "compared": ["VARCHAR"], "selected": ["VARCHAR"], "top": "BIGINT", '
+    '"continued_at": {"partition_key": "VARCHAR", "row_key": "VARCHAR"}}'
+)
+_PARTS = '{"kinds": ["VARCHAR"], "row_keys": ["VARCHAR"], "bytes": ["BIGINT"]}'
+MOST_KEY = 1200
+"""Characters of a key that are kept: more than the 1,024 that the service takes."""
+
+ROWS = 32_768
+"""Of a group of rows in a file. Each group is read at once."""
+FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS}"
+
+COLUMNS = (
+    "sent_at",
+    "took_ms",
+    "client",
+    "kind",
+    "table_name",
+    "operation",
+    "outcome",
+    "estimated",
+    "partition_key",
+    "row_key",
+    "entities",
+    "returned",
+    "bytes_sent",
+    "bytes_received",
+    "attempts",
+    "query",
+    "parts",
+)
+
+WRITTEN = f"""
+SELECT
+    make_timestamp_ms("at") AS sent_at,
+    took::BIGINT AS took_ms,
+    list_extract($client::VARCHAR[], shape + 1) AS client,
+    list_extract($kind::VARCHAR[], shape + 1) AS kind,
+    list_extract($table_name::VARCHAR[], shape + 1) AS table_name,
+    list_extract($operation::VARCHAR[], shape + 1) AS operation,
+    list_extract($outcome::VARCHAR[], shape + 1) AS outcome,
+    list_extract($estimated::BOOLEAN[], shape + 1) AS estimated,
+    left("key"::VARCHAR, {MOST_KEY}) AS partition_key,
+    left("row"::VARCHAR, {MOST_KEY}) AS row_key,
+    entities::BIGINT AS entities,
+    returned::BIGINT AS returned,
+    sent::BIGINT AS bytes_sent,
+    received::BIGINT AS bytes_received,
+    list_extract($attempts::{ATTEMPTS}[], shape + 1) AS attempts,
+    from_json(query::VARCHAR, '{_QUERY}') AS query,
+    CASE WHEN of_parts IS NOT NULL THEN list_transform(
+        list_zip(of_parts.kinds, of_parts.row_keys, of_parts.bytes),
+        lambda part: {{'kind': part[1], 'row_key': part[2], 'bytes': part[3]}}
+    ) END AS parts
+FROM (SELECT *, from_json(parts::VARCHAR, '{_PARTS}') AS of_parts FROM recorded)
+"""
+"""Rows of the arrays ``recorded``; what operations have in common are lists as parameters."""
+
+_SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
+_MOST_KEY_BYTES = 4 * MOST_KEY
+FILES = "read_parquet($files, file_row_number = true)"
+_PLACE = "WHERE file_row_number BETWEEN $first AND $last"
+
+READ = f"""
+SELECT
+    epoch_ms(sent_at::TIMESTAMP) AS "at",
+    took_ms::BIGINT AS took,
+    hash({_SHAPE}) AS shape,
+    CASE WHEN strlen(partition_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
+         ELSE partition_key::VARCHAR END AS "key",
+    CASE WHEN strlen(row_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
+         ELSE row_key::VARCHAR END AS "row",
+    entities::BIGINT AS entities,
+    returned::BIGINT AS returned,
+    bytes_sent::BIGINT AS sent,
+    bytes_received::BIGINT AS received
+FROM {FILES} {_PLACE}
+"""
+"""Some rows of a file, or all of several, in the order of the files."""
+
+DETAILS = f"""
+SELECT
+    to_json(query)::VARCHAR AS query,
+    CASE WHEN parts IS NOT NULL THEN to_json({{
+        'kinds': list_transform(parts, lambda part: part.kind),
+        'row_keys': list_transform(parts, lambda part: part.row_key),
+        'bytes': list_transform(parts, lambda part: part.bytes)
+    }})::VARCHAR END AS parts
+FROM {FILES} {_PLACE}
+"""
+"""Of the same rows, what queries asked for and the parts of transactions, as JSON."""
+
+SHAPES = f"""
+SELECT shape, first(client), first(kind), first(table_name), first(operation), first(outcome),
+    first(estimated), first(to_json(attempts)::VARCHAR)
+FROM (SELECT *, hash({_SHAPE}) AS shape FROM {FILES} {_PLACE})
+GROUP BY shape
+"""
+"""What these rows have in common, by its hash."""
+
+GROUPS = """
+SELECT file_name, row_group_id, any_value(row_group_num_rows),
+    epoch_ms(any_value(TRY_CAST(stats_min_value AS TIMESTAMP))),
+    epoch_ms(any_value(TRY_CAST(stats_max_value AS TIMESTAMP)))
+FROM parquet_metadata($files) WHERE path_in_schema = 'sent_at'
+GROUP BY file_name, row_group_id ORDER BY file_name, row_group_id
+"""
+"""The groups of rows of all files: their numbers of rows, first and last instants."""
+
+IN_ORDER = f"""
+SELECT {", ".join(COLUMNS)} FROM {FILES} ORDER BY sent_at, file_index, file_row_number
+"""
+IN_PARTS = "SELECT * FROM read_parquet($files)"
+AS_TEXT = """
+SELECT * REPLACE (to_json(attempts) AS attempts, to_json(query) AS query, to_json(parts) AS parts)
+FROM read_parquet($files)
+"""
+"""For CSV, which has no nested values."""
