@@ -21,7 +21,14 @@ from harness.trace.blocks import Alias, BlockColumns
 from harness.trace.engine import Engine, reason_of
 from harness.trace.head import BODIES, TraceError, TraceHead, ending
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
-from harness.trace.logs.entries import DAMAGED, LogEntry, first_lines, unpacked
+from harness.trace.logs.entries import (
+    DAMAGED,
+    SKIPPED_BYTES,
+    LogEntry,
+    first_lines,
+    lines_of,
+    unpacked,
+)
 from harness.trace.logs.joining import Joiner
 from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.operations import TracedParts, TracedQuery, address_of
@@ -127,23 +134,26 @@ def opened(path: Path, tell: Tell = lambda done, total: None) -> Iterator[Trace]
     Raises:
         SetupError: it cannot be read; the message is the reason.
     """
-    with tempfile.TemporaryDirectory(prefix="table-trace-") as folder:
+    with contextlib.ExitStack() as stack:
+
+        def scratch() -> Path:
+            folder = tempfile.TemporaryDirectory(prefix="table-trace-")
+            return Path(stack.enter_context(folder))
+
         source = path
         if not _is_trace(path):
-            source = Path(folder) / "log"
+            source = scratch() / "log"
             _write_log(path, source, tell)
         try:
             trace = Trace(source)
             if trace.crowded:
-                trace = _sorted(trace, Path(folder))
-        except TraceError as error:
-            raise SetupError(f"{cut(str(path))} cannot be read: {cut(str(error))}") from error
-        except OSError as error:
+                trace = _sorted(trace, scratch())
+        except (TraceError, OSError) as error:
             raise SetupError(
-                f"{cut(str(path))} cannot be read ({error.strerror or error})"
+                f"{cut(str(path))} cannot be read ({cut(reason_of(error))})"
             ) from error
-        with contextlib.closing(trace):
-            yield trace
+        stack.callback(trace.close)
+        yield trace
 
 
 def _is_trace(path: Path) -> bool:
@@ -202,6 +212,9 @@ def convert(
                 tell(done, trace.operations)
         _require_written(writer)
         notes = [*trace.notes, *trace.damage.sentences()]
+        if trace.operations and not done:
+            why = " ".join(notes).rstrip(".")
+            raise SetupError(f"{cut(str(path))} has no readable operation. {why}")
         try:
             with contextlib.closing(Engine(Path(folder))) as engine:
                 engine.copy(
@@ -276,9 +289,9 @@ def _logs(path: Path) -> list[Path]:
 def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell) -> Iterator[bytes]:
     """The lines of a file, while ``tell`` is told of the progress."""
     done = told = 0
-    for line in unpacked(raw):
+    for line in lines_of(unpacked(raw)):
         yield line
-        done += len(line)
+        done += len(line) or SKIPPED_BYTES
         if done >= told + _TOLD_BYTES:
             tell(before + raw.tell(), total)
             told = done

@@ -21,9 +21,10 @@ from harness.trace.logs.entries import LogEntry, number, utc_seconds, without_po
 TIME, OPERATION = ("time", "timegenerated"), "operationname"
 _REQUIRED = (OPERATION, "uri")
 _MOST_FIELD_CHARACTERS = 1024 * 1024
-_MOST_OBJECT_BYTES = 256 * 1024 * 1024
-"""More than an answer of Log Analytics has, which ends at 100 MB."""
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_MOST_OBJECT_BYTES = 100 * 1024 * 1024
+"""Of an answer of Log Analytics."""
+_MOST_TEXT = 16 * 1024
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _LIST_BEGINS = re.compile(rb'\{?\s*"(?:records|value)"\s*:\s*\[')
 
 
@@ -116,14 +117,12 @@ def _rows(table: Any) -> list[Any]:
 def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
     """The entries of a CSV file whose first line names the columns; None for any other line."""
     csv.field_size_limit(_MOST_FIELD_CHARACTERS)
-    text = (line.decode("utf-8", "replace").replace("\0", "") for line in lines)
-    rows = csv.reader(text)
     names: list[str] = []
-    while True:
+    for line in lines:
+        text = line.decode("utf-8", "replace").replace("\0", "")
         try:
-            row = next(rows)
-        except StopIteration:
-            return
+            # No field of a request has a line break: one that was cut takes no others with it.
+            row = next(csv.reader([text]), [])
         except csv.Error:
             yield None
             continue
@@ -159,7 +158,7 @@ def _entry(fields: Mapping[str, Any]) -> LogEntry | None:
 
     def text(name: str) -> str:
         value = fields.get(name)
-        return "" if value is None else str(value)
+        return "" if value is None else str(value)[:_MOST_TEXT]
 
     return LogEntry(
         at_s=at_s,

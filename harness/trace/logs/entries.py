@@ -13,6 +13,7 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -24,6 +25,16 @@ _MERIDIEM = re.compile(
 )
 _GZIP = b"\x1f\x8b"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_YEARS = (1970, 2099)
+_MOST_NUMBER = 2**40
+_MOST_LINE_BYTES = 100 * 1024 * 1024
+"""Of an answer of Log Analytics."""
+SKIPPED_BYTES = 1024 * 1024
+_SEPARATORS = (b",", b";", b"[", b"{")
+_VALUE_BYTES = 60
+"""About what a value takes in memory, besides its text."""
+_MOST_VALUES_BYTES = 250 * 1024 * 1024
+TOO_LONG = b"?"
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 """What reading a packed file raises where it is cut or damaged."""
 
@@ -75,16 +86,36 @@ def utc_seconds(text: str) -> float:
             hour = hour % 12 + (12 if match[8].upper() == "P" else 0)
     else:
         raise ValueError(f"{text[:40]!r} is not a time")
+    if not _YEARS[0] <= year <= _YEARS[1]:
+        raise ValueError(f"the year {year} is not that of a request")
     whole = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
     return whole.timestamp() + float(fraction or 0)
 
 
 def number(text: object) -> float:
-    """A number in a log; 0 if there is none."""
+    """A number in a log; 0 if there is none that can be one."""
     try:
-        return float(str(text))
+        value = float(str(text))
     except ValueError:
         return 0.0
+    return value if 0 <= value < _MOST_NUMBER else 0.0
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a log; `TOO_LONG` in place of one that would take too much memory.
+
+    Before it comes an empty one for each `SKIPPED_BYTES`, so that progress can be told.
+    """
+    while line := file.readline(_MOST_LINE_BYTES):
+        if (
+            len(line) == _MOST_LINE_BYTES
+            or len(line) + _VALUE_BYTES * sum(map(line.count, _SEPARATORS)) > _MOST_VALUES_BYTES
+        ):
+            while line and not line.endswith(b"\n"):
+                yield b""
+                line = file.readline(SKIPPED_BYTES)
+            line = TOO_LONG
+        yield line
 
 
 def without_port(address: str) -> str:
