@@ -1,4 +1,4 @@
-"""Blocks: operations as columns of JSON, on the way from the process that counts to the trace.
+"""Blocks: operations as columns, on the way from the process that counts to the trace.
 
 Instants are whole UTC milliseconds. Shapes are listed once for each block, and operations name
 them by number.
@@ -6,10 +6,12 @@ them by number.
 
 from __future__ import annotations
 
+import array
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import msgpack
 import orjson
 
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -96,22 +98,29 @@ class BlockColumns:
             self.parts.append((place, dumped(fields).decode()))
 
     def encode(self) -> bytes:
-        """The number of operations, and their columns as JSON."""
-        content = {
+        """The number of operations, and their columns: integers of 64 bits, and texts."""
+        numbers = {
             "at": self.at,
             "took": self.took,
-            "shapes": self.shapes,
             "shape": self.numbers,
-            "key": self.keys,
-            "row": self.rows,
             "entities": self.entities,
             "returned": self.returned,
             "sent": self.sent,
             "received": self.received,
+        }
+        content: dict[str, Any] = {
+            name: array.array("q", values).tobytes() for name, values in numbers.items()
+        }
+        content |= {
+            "shapes": self.shapes,
+            "key": self.keys,
+            "row": self.rows,
             "query": self.queries,
             "parts": self.parts,
         }
-        return len(self.at).to_bytes(_COUNT_BYTES, "big") + dumped(content)
+        # Half of a surrogate pair is no text.
+        packed: bytes = msgpack.packb(content, unicode_errors="backslashreplace")
+        return len(self.at).to_bytes(_COUNT_BYTES, "big") + packed
 
 
 def count_of(block: bytes) -> int:
@@ -121,7 +130,7 @@ def count_of(block: bytes) -> int:
 
 def decoded(block: bytes, alias: Alias | None) -> dict[str, Any]:
     """The content of a block; with an alias for each key, and for addresses of clients."""
-    content: dict[str, Any] = orjson.loads(block[_COUNT_BYTES:])
+    content: dict[str, Any] = msgpack.unpackb(block[_COUNT_BYTES:])
     if alias is None:
         return content
 

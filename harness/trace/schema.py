@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
 _QUERY = (
     '{"partition_from": "VARCHAR", "partition_before": "VARCHAR", "row_from": "VARCHAR", '
@@ -36,7 +38,7 @@ COLUMNS = (
     "parts",
 )
 
-WRITTEN = f"""
+_WRITTEN = f"""
 SELECT
     make_timestamp_ms("at") AS sent_at,
     took::BIGINT AS took_ms,
@@ -58,9 +60,16 @@ SELECT
         list_zip(of_parts.kinds, of_parts.row_keys, of_parts.bytes),
         lambda part: {{'kind': part[1], 'row_key': part[2], 'bytes': part[3]}}
     ) END AS parts
-FROM (SELECT *, from_json(parts::VARCHAR, '{_PARTS}') AS of_parts FROM recorded)
-"""
-"""Rows of the arrays ``recorded``; what operations have in common are lists as parameters."""
+FROM (SELECT *, from_json(parts::VARCHAR, '{_PARTS}') AS of_parts FROM (SELECT *"""
+
+
+def written(missing: Sequence[str] = ()) -> str:
+    """The query for rows of the arrays ``recorded``, without the ``missing`` ones.
+
+    What operations have in common are lists as parameters.
+    """
+    return f"{_WRITTEN}{''.join(f', NULL AS {name}' for name in missing)} FROM recorded))"
+
 
 _SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
 _MOST_KEY_BYTES = 4 * MOST_KEY

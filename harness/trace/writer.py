@@ -23,7 +23,7 @@ from harness.model.figures import counted
 from harness.trace.blocks import Alias, RowShape, count_of, decoded
 from harness.trace.engine import Engine, reason_of
 from harness.trace.head import TraceError, TraceHead, ending
-from harness.trace.schema import WRITTEN
+from harness.trace.schema import written
 
 LATE_MS = 2000
 """An operation that began this much before the latest one of the files before is late."""
@@ -194,7 +194,7 @@ class TraceWriter:
             for attempts in parameters["attempts"]
         ]
         self._engine.copy(
-            WRITTEN,
+            written([name for name in _DETAILS if name not in columns]),
             self.path / f"part-{next(self._numbers):06}{ENDING}",
             parameters=parameters,
             metadata={**self._head.metadata(), **ended},
@@ -205,22 +205,25 @@ class TraceWriter:
 
 def _columns(blocks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[RowShape]]:
     """The operations of blocks as arrays, in order of their instants; and their shapes."""
-    found: dict[str, list[Any]] = {name: [] for name in (*_NUMBERS, *_TEXTS, *_DETAILS)}
     shapes: list[RowShape] = []
+    numbers: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in _NUMBERS}
+    texts: dict[str, list[str | None]] = {name: [] for name in (*_TEXTS, *_DETAILS)}
+    detailed = [name for name in _DETAILS if any(block[name] for block in blocks)]
     for block in blocks:
-        before, first = len(found["at"]), len(shapes)
+        for name, columns in numbers.items():
+            columns.append(np.frombuffer(block[name], dtype=np.int64))
+        numbers["shape"][-1] = numbers["shape"][-1] + len(shapes)
         shapes += block["shapes"]
-        for name in (*_NUMBERS, *_TEXTS):
-            found[name] += block[name]
-        if first:
-            found["shape"][before:] = [number + first for number in block["shape"]]
-        for name in _DETAILS:
-            texts: list[str | None] = [None] * len(block["at"])
+        for name in _TEXTS:
+            texts[name] += block[name]
+        for name in detailed:
+            of_block: list[str | None] = [None] * len(numbers["at"][-1])
             for place, text in block[name]:
-                texts[place] = text
-            found[name] += texts
-    arrays = {name: np.array(found[name], dtype=np.int64) for name in _NUMBERS}
-    for name in (*_TEXTS, *_DETAILS):
-        arrays[name] = np.array(found[name], dtype=object)
+                of_block[place] = text
+            texts[name] += of_block
+    nothing = [np.empty(0, dtype=np.int64)]
+    arrays = {name: np.concatenate(columns or nothing) for name, columns in numbers.items()}
+    for name in (*_TEXTS, *detailed):
+        arrays[name] = np.array(texts[name], dtype=object)
     order = np.argsort(arrays["at"], kind="stable")
     return {name: array[order] for name, array in arrays.items()}, shapes
