@@ -16,7 +16,7 @@ MOST_KEY = 1200
 
 ROWS = 32_768
 """Of a group of rows in a file. Each group is read at once."""
-FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS}"
+FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS}, WRITE_BLOOM_FILTER false"
 
 COLUMNS = (
     "sent_at",

@@ -24,7 +24,8 @@ _MOST_FIELD_CHARACTERS = 1024 * 1024
 _MOST_OBJECT_BYTES = 100 * 1024 * 1024
 """Of an answer of Log Analytics."""
 _MOST_TEXT = 16 * 1024
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+"""Also one without an end, so that it is looked at once."""
 _LIST_BEGINS = re.compile(rb'\{?\s*"(?:records|value)"\s*:\s*\[')
 
 
