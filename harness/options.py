@@ -152,8 +152,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
     add(
         "--trace",
-        metavar="FILE",
-        help="Record every operation, without contents, in this new file on the master; further "
+        metavar="FOLDER",
+        help="Record every operation, without contents, in this new folder on the master; further "
         "runs of the same process get a number before the ending. `harness trace` shows it.",
     )
     add(

@@ -179,7 +179,7 @@ class Watch:
             "--trace",
             metavar="FILE",
             type=Path,
-            help="record every operation, without contents, in this new file: see `harness trace`",
+            help="record every operation, without contents, in this new folder, as Parquet: see `harness trace`",
         )
         group.add_argument(
             "--redact-keys",

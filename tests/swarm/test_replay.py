@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path
         *("--master", "--expect-workers", "1", "--master-bind-port", str(port)),
     )
     master.until_said("Waiting for workers")
-    path.unlink()
+    shutil.rmtree(path)
     record(path, Application(random.Random(2)), 50)
     worker = stress("--worker", "--master-port", str(port), "-H", host)
     assert master.wait() == 2, master.said
