@@ -177,9 +177,9 @@ class Watch:
         )
         group.add_argument(
             "--trace",
-            metavar="FILE",
+            metavar="FOLDER",
             type=Path,
-            help="record every operation, without contents, in this new folder, as Parquet: see `harness trace`",
+            help="record every operation, without contents, in this new folder: `harness trace`",
         )
         group.add_argument(
             "--redact-keys",

@@ -85,7 +85,7 @@ def format_of(path: Path) -> SourceFormat:
         first, *others = first_lines(path, _LOOKED_AT_BYTES) or [b""]
         if any(_OF_RECORD in line for line in (first, *others)):
             raise SetupError(
-                f"{cut(str(path))} is a record, which holds no single operations. --trace FILE "
+                f"{cut(str(path))} is a record, which holds no single operations. --trace FOLDER "
                 "records them, in a run or a watch"
             )
         if (form := _of_line(first, is_first=True)) is not None:

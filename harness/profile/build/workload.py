@@ -235,6 +235,6 @@ def require_same_trace(profile: Profile) -> None:
 def _require_there(path: Path) -> None:
     if not path.exists():
         raise SetupError(
-            f"there is no trace {cut(str(path))}. Record one with `harness watch --trace FILE -- "
+            f"there is no trace {cut(str(path))}. Record one with `harness watch --trace FOLDER -- "
             "COMMAND` or with --trace on a run, and name it with --set replay.trace=FILE"
         )
