@@ -18,7 +18,7 @@ from harness.trace.schema import FORMAT
 if TYPE_CHECKING:
     import numpy as np
 
-MEMORY = "200MB"
+MEMORY = "256MB"
 _MOST_SAID = 200
 _UNFINISHED = ".unfinished"
 _DISK_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EIO)

@@ -32,6 +32,7 @@ from harness.trace.writer import ENDING
 MOST_WAITING = 500_000
 """Rows that may have to be in memory to bring the others into order."""
 _MOST_METADATA_BYTES = 32 * 1024 * 1024
+_LEAST_ROWS, _PARTS_OF_ROWS = 256, 8
 _MOST_SHAPES = 10_000
 _LATEST_MS = 4_102_444_800_000
 """The year 2100."""
@@ -46,12 +47,21 @@ _SCOPES = frozenset(scope.value for scope in Scope)
 
 
 class _Group(NamedTuple):
-    """A group of rows of a file, with its first and last instant."""
+    """A group of rows of a file, with its first and last instant.
+
+    ``values`` are its rows, or the parts of transactions in them if these are more.
+    """
 
     file: str
     rows: int
     first_ms: int
     last_ms: int
+    values: int
+
+    @property
+    def read_at_once(self) -> int:
+        """Rows of a slice: fewer where they have many parts."""
+        return max(_LEAST_ROWS, min(ROWS, _PARTS_OF_ROWS * ROWS * self.rows // self.values))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +71,8 @@ class _Slice:
     files: tuple[str, ...]
     first_ms: int
     rows: int
-    first: int = 0
+    first: int
+    values: int
 
 
 @dataclasses.dataclass(slots=True)
@@ -224,8 +235,8 @@ class Trace:
         """
         found = self.engine.rows(GROUPS, {"files": [*self.files]})
         return [
-            _Group(file, rows, first or 0, _LATEST_MS if last is None else last)
-            for file, _, rows, first, last in found
+            _Group(file, rows, first or 0, _LATEST_MS if last is None else last, max(1, values))
+            for file, rows, first, last, values in found
             if rows > 0
         ]
 
@@ -337,9 +348,10 @@ def _sliced(groups: Sequence[_Group]) -> list[_Slice]:
     slices: list[_Slice] = []
     before: collections.Counter[str] = collections.Counter()
     for group in groups:
-        for first in range(0, group.rows, ROWS):
-            rows = min(ROWS, group.rows - first)
-            slices.append(_Slice((group.file,), group.first_ms, rows, before[group.file] + first))
+        for first in range(0, group.rows, group.read_at_once):
+            rows = min(group.read_at_once, group.rows - first)
+            place = before[group.file] + first
+            slices.append(_Slice((group.file,), group.first_ms, rows, place, group.values))
         before[group.file] += group.rows
     slices.sort(key=lambda one: one.first_ms)
     # Many small files are read together.
@@ -347,8 +359,19 @@ def _sliced(groups: Sequence[_Group]) -> list[_Slice]:
     for one in slices:
         last = together[-1] if together else None
         whole = last is not None and before[last.files[0]] <= last.rows
-        if last is not None and whole and before[one.files[0]] <= one.rows <= ROWS - last.rows:
-            together[-1] = _Slice(last.files + one.files, last.first_ms, last.rows + one.rows)
+        if (
+            last is not None
+            and whole
+            and before[one.files[0]] <= one.rows
+            and one.values + last.values <= ROWS
+        ):
+            together[-1] = _Slice(
+                last.files + one.files,
+                last.first_ms,
+                last.rows + one.rows,
+                0,
+                last.values + one.values,
+            )
         else:
             together.append(one)
     return together

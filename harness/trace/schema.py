@@ -72,6 +72,7 @@ def written(missing: Sequence[str] = ()) -> str:
 
 
 _SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
+_MOST_LISTED = 1000
 _MOST_KEY_BYTES = 4 * MOST_KEY
 FILES = "read_parquet($files, file_row_number = true)"
 _PLACE = "WHERE file_row_number BETWEEN $first AND $last"
@@ -96,7 +97,9 @@ FROM {FILES} {_PLACE}
 DETAILS = f"""
 SELECT
     to_json(query)::VARCHAR AS query,
-    CASE WHEN parts IS NOT NULL THEN to_json({{
+    CASE WHEN len(parts) > {_MOST_LISTED} OR len(attempts) > {_MOST_LISTED}
+         THEN error('an operation has too many parts or attempts')
+         WHEN parts IS NOT NULL THEN to_json({{
         'kinds': list_transform(parts, lambda part: part.kind),
         'row_keys': list_transform(parts, lambda part: part.row_key),
         'bytes': list_transform(parts, lambda part: part.bytes)
@@ -114,13 +117,15 @@ GROUP BY shape
 """What these rows have in common, by its hash."""
 
 GROUPS = """
-SELECT file_name, row_group_id, any_value(row_group_num_rows),
-    epoch_ms(any_value(TRY_CAST(stats_min_value AS TIMESTAMP))),
-    epoch_ms(any_value(TRY_CAST(stats_max_value AS TIMESTAMP)))
-FROM parquet_metadata($files) WHERE path_in_schema = 'sent_at'
+SELECT file_name, any_value(row_group_num_rows),
+    epoch_ms(any_value(TRY_CAST(stats_min_value AS TIMESTAMP)) FILTER (path_in_schema = 'sent_at')),
+    epoch_ms(any_value(TRY_CAST(stats_max_value AS TIMESTAMP)) FILTER (path_in_schema = 'sent_at')),
+    max(num_values)
+FROM parquet_metadata($files)
+WHERE path_in_schema = 'sent_at' OR starts_with(path_in_schema, 'parts')
 GROUP BY file_name, row_group_id ORDER BY file_name, row_group_id
 """
-"""The groups of rows of all files: their numbers of rows, first and last instants."""
+"""The groups of rows of all files: their rows, first and last instants, rows and parts together."""
 
 IN_ORDER = f"""
 SELECT {", ".join(COLUMNS)} FROM {FILES} ORDER BY sent_at, file_index, file_row_number

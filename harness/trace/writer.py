@@ -28,8 +28,8 @@ from harness.trace.schema import written
 LATE_MS = 2000
 """An operation that began this much before the latest one of the files before is late."""
 EVERY_S = 4.0
-"""A file is written after this time, or when it has `MOST_ROWS`."""
-MOST_ROWS = 120_000
+"""A file is written after this time, or when there is enough for one."""
+MOST_ROWS, MOST_BYTES = 120_000, 12 * 1024 * 1024
 ENDING = ".parquet"
 
 _NUMBERS = ("at", "took", "shape", "entities", "returned", "sent", "received")
@@ -71,7 +71,7 @@ class TraceWriter:
         self._pool, self._clock = pool, clock
         self._writing: concurrent.futures.Future[None] | None = None
         self._waiting: list[bytes] = []
-        self._rows = self._newest_ms = 0
+        self._rows = self._bytes = self._newest_ms = 0
         self._since_s = clock()
         self._numbers = itertools.count()
         self._closed = False
@@ -105,8 +105,10 @@ class TraceWriter:
         for block in blocks:
             self._waiting.append(block)
             self._rows += count_of(block)
+            self._bytes += len(block)
         now_s = self._clock()
-        if self._rows >= MOST_ROWS or (self._rows and now_s >= self._since_s + EVERY_S):
+        full = self._rows >= MOST_ROWS or self._bytes >= MOST_BYTES
+        if full or (self._rows and now_s >= self._since_s + EVERY_S):
             self._since_s = now_s
             self._flush()
 
@@ -150,7 +152,8 @@ class TraceWriter:
     def _flush(self) -> None:
         """Write what is there. It waits for the files before: memory stays flat."""
         self._wait()
-        blocks, self._waiting, self._rows = self._waiting, [], 0
+        blocks, self._waiting = self._waiting, []
+        self._rows = self._bytes = 0
         if blocks:
             self._run(lambda: self._write(blocks, {}))
 

@@ -68,7 +68,7 @@ def test_a_killed_watch_leaves_a_trace_that_can_be_read(
     path = tmp_path / "app.parquet"
     watching = watch("--trace", str(path), "--", sys.executable, ENDINGS, "write")
     watching.said("ready")
-    watching.wait_for(lambda: path.is_file() and Trace(path).operations > 100)
+    watching.wait_for(lambda: path.is_dir() and Trace(path).operations > 100)
     watching.process.kill()
     watching.process.wait()
     trace = Trace(path)
