@@ -12,6 +12,7 @@ from harness.model.services.storage import STORAGE
 from harness.profile.build.plan import plan_of
 from harness.profile.build.workload import read_trace, require_same_trace, source_of
 from harness.profile.profile_loader import NamedProfile, parse, resolve
+from harness.trace.reader import files_of
 from harness.trace.replay.source import ReplaySource
 from harness.trace.sources import convert, opened, ordered_aliases
 from harness.workload.pacing import RecordedOrder
@@ -146,7 +147,7 @@ def test_a_worker_compares_the_trace(path: Path) -> None:
     arrived = parse(sent, source="the master's")
     assert arrived == named.profile
     require_same_trace(arrived)
-    with path.open("ab") as file:
+    with files_of(path)[-1].open("ab") as file:
         file.write(b"more")
     with pytest.raises(SetupError, match="differs from the master's"):
         require_same_trace(arrived)
