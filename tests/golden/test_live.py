@@ -8,8 +8,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from harness.measure.counts.snapshot import Snapshot
 from harness.profile.load.search import Limit, Step, StepOutcome
-from harness.report.terminal.live import live_line, progress_line, step, step_begins, step_taken
+from harness.report.terminal.live import (
+    live_line,
+    progress_line,
+    step,
+    step_begins,
+    step_taken,
+    watch_line,
+)
+from tests.support.charged import charged
+from tests.support.evidence import snapshot_of
 from tests.support.golden import check
 from tests.support.summary_parts import OPEN
 
@@ -59,6 +69,12 @@ def taken(outcome: StepOutcome, failed: Limit | None, *, confirming: bool = Fals
     return step_taken(4, outcome.model_copy(update=changes))
 
 
+def watched(snapshot: Snapshot, **changes: Any) -> str:
+    """The line of a watch after 75 s."""
+    known: dict[str, Any] = {"elapsed_s": 75.0, "target_per_s": 2000.0, "limit_per_s": None}
+    return watch_line(snapshot, **known | {"p99_ms": None, "in_flight": 0, "clients": 2} | changes)
+
+
 def test_what_a_run_says_while_it_goes_on() -> None:
     """Its four steps, its loading, a line every few seconds, and the steps of a search."""
     lines = {
@@ -69,6 +85,12 @@ def test_what_a_run_says_while_it_goes_on() -> None:
         "a step passed": taken(CAME, None),
         "a step passed without an answer": taken(NOTHING_CAME, None),
         "a rate is confirmed": taken(CAME, None, confirming=True),
+        "a watch begins": watched(snapshot_of({}), clients=0),
+        "a watched application": watched(snapshot_of({"shop/p0": 1000}), limit_per_s=500.0),
+        "a watched application in back-off": watched(
+            snapshot_of({"shop/p0": 1000}, throttled_per_s=1), p99_ms=101.0, in_flight=3
+        ),
+        "in request units, watched": watched(charged({"p0": (600, 0)}), target_per_s=6000.0),
         "loading begins": progress_line(0, 2000, 0.0),
         "loading goes on": progress_line(500, 2000, 0.5),
         "loading of a silent endpoint": progress_line(500, 2000, 20.0, 7.0),

@@ -120,6 +120,16 @@ def test_an_answer_that_is_not_http(service: Any, scripted: Callable[..., Any]) 
     assert (service.connections, session.connections_in_use) == (2, 0)
 
 
+def test_a_transaction_of_which_a_part_is_not_answered(
+    service: Any, scripted: Callable[..., Any]
+) -> None:
+    """One answer to two parts is a bad answer, not a success."""
+    session = scripted(service.transaction_answer(b"HTTP/1.1 204 No Content\r\n\r\n"), retries=0)
+    result = session.execute(transaction((op(row="a"), op(row="b"))))
+    assert (result.outcome, faults(result)) == (Outcome.UNEXPECTED, [Fault.BAD_ANSWER])
+    assert result.entities == 0
+
+
 def test_no_answer_in_time(service: Any, scripted: Callable[..., Any]) -> None:
     """An answer that does not come in time is a time-out, of that length, and ambiguous."""
     session = scripted(service.silence, retries=0, read_timeout_s=0.2)
