@@ -321,7 +321,7 @@ RETRY_WITH = 449
 """Cosmos DB met a conflict within itself and did not write; "it is safe to retry the operation"
 ("HTTP status codes for Azure Cosmos DB")."""
 
-_RETRYABLE_STATUSES = frozenset((408, 500, RETRY_WITH, *THROTTLING_STATUSES))
+RETRYABLE_STATUSES = frozenset((408, 500, RETRY_WITH, *THROTTLING_STATUSES))
 
 
 def is_retryable(attempt: Attempt) -> bool:
@@ -333,7 +333,7 @@ def is_retryable(attempt: Attempt) -> bool:
     """
     if attempt.fault is not None:
         return attempt.fault not in (Fault.CLIENT, Fault.TLS, Fault.TOO_LARGE)
-    return attempt.status in _RETRYABLE_STATUSES
+    return attempt.status in RETRYABLE_STATUSES
 
 
 _STATUS_OUTCOMES = {

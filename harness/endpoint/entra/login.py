@@ -18,7 +18,7 @@ import gevent
 from azure.core.credentials import AccessToken, AccessTokenInfo
 from gevent.util import wrap_errors
 
-from harness.endpoint.address import CONNECTION_STRING, KEY, SAS_TOKEN
+from harness.endpoint.address import SECRET_VARIABLES
 from harness.endpoint.entra.token import (
     TENANT,
     Cloud,
@@ -35,7 +35,6 @@ from harness.model.services.service import Service
 
 FETCHED_WITHIN_S = 60.0
 """The longest that a token may take."""
-_KEYS = (CONNECTION_STRING, KEY, SAS_TOKEN)
 _TRUSTED_TENANT = re.compile(r"authorization_uri=\"?https://[^/\s,\"]+/([\w.-]{1,64})")
 
 
@@ -256,7 +255,9 @@ class Logins:
                 partial(fetch, cloud, self._environ),
                 audience=cloud.audience,
                 tenant=self._environ.get(TENANT, ""),
-                ignored=tuple(name for name in _KEYS if self._environ.get(name, "").strip()),
+                ignored=tuple(
+                    name for name in SECRET_VARIABLES if self._environ.get(name, "").strip()
+                ),
             )
         return self._made[cloud]
 

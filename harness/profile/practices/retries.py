@@ -6,6 +6,7 @@ from harness.measure.counts.behaviour import AT_ONCE_S
 from harness.measure.record.behaviour import WaitsPart
 from harness.measure.verdict.observations import SHOWN_GAP_S
 from harness.model.figures import agreed, counted
+from harness.model.outcome import RETRYABLE_STATUSES
 from harness.model.sessions import session_named
 from harness.profile.checks.seen import MISSING, Seen
 from harness.profile.practices.practice import (
@@ -27,6 +28,7 @@ _BACK_OFF = (
     "Back off exponentially from the first retry on, such as 2, 4, 10 and 30 s. Some SDKs send the "
     "first retry at once."
 )
+_RETRYABLE = ", ".join(map(str, sorted(RETRYABLE_STATUSES)))
 _MANY_AT_ONCE = 0.1
 """Share of the retries."""
 
@@ -136,7 +138,7 @@ def partition_moves(seen: Seen) -> Assessment | None:
 
 @practice("non-retryable", "no request is retried that cannot succeed")
 @says(CHECKLIST, "Non-retryable errors", "the same request gets the same answer again")
-@remedy("Retry after 408, 429, 500, 503, 504 and lost connections only.")
+@remedy(f"Retry after {_RETRYABLE} and lost connections only.")
 def non_retryable(seen: Seen) -> Assessment | None:
     if seen.record is None or seen.record.behaviour is None:
         # The harness itself never does: see `harness.model.outcome.is_retryable`.
