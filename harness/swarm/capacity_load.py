@@ -31,7 +31,7 @@ _WARM_UP_S = 0.25
 _RUN_ID = "00000000T000000Z-00000000"
 _PROFILE = {
     "question": "What can a process generate?",
-    "keys": {"partitions": 1, "rows_per_partition": 100},
+    "keys": {"rows_per_partition": 100},
     "mix": {"upsert_merge": 1},
     "load": {
         "users": USERS,

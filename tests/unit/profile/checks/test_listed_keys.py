@@ -16,7 +16,7 @@ from harness.profile.checks.listed_keys import SAMPLE, ListedKeys, read_keys
 from harness.profile.practices.checklist import findings_of
 from harness.trace.sources import convert
 
-TRACE = Path(__file__).parents[4] / "examples" / "append-only-log" / "append-only-log.trace"
+TRACE = Path(__file__).parents[4] / "examples" / "append-only-log" / "append-only-log.parquet"
 HEAD = "PartitionKey,RowKey\n"
 INVERTED = 3155378975999999999 - 638500000000000000
 GUIDS = [f"{n * 2654435761 % 2**32:08x}-0000-4000-8000-{n:012x}" for n in range(60)]
