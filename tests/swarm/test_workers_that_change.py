@@ -33,18 +33,20 @@ CHANGE_S = 5
 """So long after the load began the workers change."""
 FOLLOWED_S = 12 + 2
 """A worker that is silent for so long has ended, so its part goes to the others."""
+LOADED = 10
+"""Entities before the load."""
 NAMES = ("joins", "joins with a budget", "leaves", "dies")
 OPEN = (
     *("--headless", "-u", "8", "-r", "100"),
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
-    *("--set", "keys.rows_per_partition=10", "--set", "conditions=[]"),
+    *("--set", f"keys.rows_per_partition={LOADED}", "--set", "conditions=[]"),
     *("--set", "mix.point_query=0", "--set", "mix.upsert_merge=0"),
     *("--set", "mix.transaction=0", "--set", "mix.insert=1"),
     *("--set", f"stage=[{{for_s = {RUN_S}, to_entities_per_s = {RATE}, jump = true}}]"),
 )
 BUDGET = ("--set", "limits.billable_transactions=100000")
 """More than there will be."""
-_ROW = re.compile(rb'"RowKey": ?"(w(\d+)-\d+)"')
+_ROW = re.compile(rb'"RowKey": ?"(\d+)"')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ class Cluster:
             if seen.method == "POST" and "$batch" not in seen.path:
                 match = _ROW.search(seen.body)
                 assert match is not None, seen.body
-                found.append(Arrived(seen.at_s + utc_s, int(match[2]), match[1].decode()))
+                row_key = match[1].decode()
+                # The last two digits of a new number are those of the worker.
+                worker = (int(row_key) - LOADED) % 100
+                found.append(Arrived(seen.at_s + utc_s, worker, row_key))
         return found
 
 
