@@ -88,9 +88,14 @@ class Notation:
         return True
 
     def value(self, text: str) -> int | None:
-        """UTC microseconds of a text that matches; None for forms without a value."""
+        """UTC microseconds of a text; None for forms without a value, and for other texts."""
         found = self.pattern.fullmatch(text)
-        return None if self.read is None or found is None else self.read(found.groupdict(""))
+        if self.read is None or found is None:
+            return None
+        try:
+            return self.read(found.groupdict(""))
+        except (ValueError, OverflowError):
+            return None
 
 
 def number_value(digits: str) -> tuple[int, str]:

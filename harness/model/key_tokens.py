@@ -438,7 +438,8 @@ def _wrong(
     """Two of the sorted texts whose values have another order."""
     for first, second in itertools.pairwise(values):
         earlier, later = (second, first) if falling else (first, second)
-        if value(earlier) > value(later):
+        before, after = value(earlier), value(later)
+        if before is not None and after is not None and before > after:
             return first, second
     return None
 

@@ -58,6 +58,9 @@ def exact_shares(profile: Profile) -> PredictionPart | None:
     if read is None or len(design.tables) > 1 or (profile.query.by_key_bounds and unordered):
         return None
     found = _amounts(profile, design)
+    if new is None and found.new and not design.in_order and not design.hashed:
+        # Where new partitions come in the order of keys is found by making them.
+        return None
     amounts = [
         share * (found.existing + found.by_rows(design.rows.of(number)))
         for number, share in enumerate(read)

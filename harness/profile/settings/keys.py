@@ -119,6 +119,8 @@ class FieldSettings(Part):
             if problem := key_problem(text):
                 yield f"{place}: the value {echoed(text)} {problem}"
                 break
+        if self.weights is not None and self.distribution is not None:
+            yield f"{place}.distribution: the weights say how values are drawn; leave one out"
         if self.history is not None:
             yield from self._history_problems(place)
         if kind in ("history", "sequence") and self.distribution not in (None, "uniform", "latest"):

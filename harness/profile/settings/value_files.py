@@ -11,6 +11,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from stat import S_ISREG
 
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError, cut, did_you_mean, echoed
@@ -18,6 +19,7 @@ from harness.model.figures import counted
 from harness.workload.keys.fields import Packed
 
 MOST_VALUES = 1_000_000
+_MOST_BYTES = 200 << 20
 _MOST_LISTED = 10
 
 
@@ -42,6 +44,10 @@ def read_values(path: str, column: str | None = None, weights: str | None = None
         stat = os.stat(path)
     except OSError as error:
         raise SetupError(f"values {cut(path)} cannot be read: {error.strerror}") from error
+    if not S_ISREG(stat.st_mode) or stat.st_size > _MOST_BYTES:
+        raise SetupError(
+            f"values {cut(path)} cannot be read: no file of {_MOST_BYTES >> 20} MiB or less"
+        )
     return _read(path, column, weights, stat.st_size, stat.st_mtime_ns)
 
 

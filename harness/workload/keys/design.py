@@ -26,6 +26,7 @@ from harness.workload.keys.layout import MOST_PARTITIONS, Layout, Templates
 from harness.workload.keys.order import KeySorting
 from harness.workload.keys.pickers import Latest, Uniform, Zipfian
 from harness.workload.keys.scattering import new_number
+from harness.workload.keys.template import SCATTERING, Template
 from harness.workload.simulated_time import TICKS_A_ROW, ticks_of
 
 INDEX = "Index"
@@ -130,6 +131,7 @@ class KeyDesign:
         creates: Whether new entities have keys of their own, so that inserts are possible.
         grows: Whether new rows may go to another partition than the one that was drawn.
         scatters: Whether the rows of one cell go to several partitions, by what is new for each.
+        hashed: Whether PartitionKeys begin with a hash of what is new for each entity.
         in_order: Whether PartitionKeys sort by number: a range of numbers is a range of keys.
         row_order: 1 if the rows of a partition sort by number, -1 in reverse, 0 if neither.
         rows_stay: Whether new rows sort before or after all loaded rows of a partition.
@@ -158,6 +160,8 @@ class KeyDesign:
         self.one_row, self.creates = layout.own, layout.creates
         self.scatters = layout.by_entity and not layout.own
         self.grows = layout.by_entity or len(layout.starts) > 1
+        leading = next(iter(keys.partition_key.references), None)
+        self.hashed = leading is not None and leading.function.name in SCATTERING
         self._order = order = KeySorting(layout)
         self.in_order, self.row_order = order.partitions, order.rows
         self.rows_stay = not order.by_cell and not order.by_value
@@ -167,6 +171,11 @@ class KeyDesign:
         self._groups: _Grouping | None = None
         self._arrange(rows, partitions)
         self.count = self.rows.partitions
+        digits = len(str(self.rows.total - 1))
+        if _narrow(layout.keys.partition_key, digits):
+            self.in_order = False
+        if _narrow(layout.keys.row_key, digits):
+            self.row_order = 0
         self._theta = _recency(layout)
         alone = self._cells * self._further == 1 and self.rows.total > 1
         self.newest_first = self._theta is not None and alone
@@ -338,19 +347,18 @@ class KeyDesign:
     def shares(self) -> Sequence[float] | None:
         """The probability of each loaded partition to be read from; None if it is not fixed.
 
-        It is exact, but where the entities of a cell are put into partitions by a hash: there the
-        loaded rows stand for all.
+        It is not calculated where the entities of a cell are put into partitions by a hash.
         """
         if self.newest_first:
             return [1.0] if self.count == 1 else None
-        if self._further > 1 and self._layout.by_entity:
+        if self.scatters or (self._further > 1 and self.one_row):
             # The values in other keys decide which entities are read.
             return None
         return self._spread(self._cell_shares(newest=False))
 
     def new_shares(self) -> Sequence[float] | None:
         """The same for new rows; None if each has a partition of its own."""
-        if self.one_row or (self._further > 1 and self._layout.by_entity):
+        if self._layout.by_entity:
             return None
         return self._spread(self._cell_shares(newest=True))
 
@@ -370,7 +378,7 @@ class KeyDesign:
         if self._groups is None and not self.one_row:
             return cells
         shares = array("d", bytes(8 * self.count))
-        rows = 1 if self._layout.joined else self._each
+        rows = self._each if self.one_row else 1
         aged = Uniform(rows) if self._theta is None else Latest(rows, self._theta)
         each = list(aged.shares())
         for cell, share in enumerate(cells):
@@ -411,7 +419,7 @@ def design_problems(
                 f"keys.rows_per_partition lists {counted(len(rows), 'number')}, and the fields in "
                 f"keys.partition_key make {counted(cells, 'partition')}"
             )
-    yield from _same_key(layout, cells)
+    yield from _same_key(layout, cells, further)
     most = rows if isinstance(rows, int) else max(rows or (1,))
     if not layout.creates and most > further:
         yield (
@@ -430,22 +438,44 @@ def design_problems(
         )
 
 
-def _same_key(layout: Layout, cells: int) -> Iterator[str]:
+def _same_key(layout: Layout, cells: int, further: int) -> Iterator[str]:
     """Combinations of values whose texts make one key, such as a + bc and ab + c."""
-    of_lists = [
+    fields = [*layout.dimensions, *layout.further]
+    listed = [
         field
-        for field in layout.dimensions
+        for field in fields
         if isinstance(field, ValueSet) and not isinstance(field.values, Numbered)
     ]
-    if layout.by_entity or layout.joined or len(layout.dimensions) < 2 or not of_lists:
+    plain = all(not one.function.text for one in layout.keys.references)
+    if layout.by_entity or not listed or (plain and len(fields) == 1):
         return
-    make = Expressions(layout).partition_key
-    key, times = Counter(make(cell, 0, 0, 0) for cell in range(cells)).most_common(1)[0]
-    if times > 1:
+    expressions, keys = Expressions(layout), layout.keys
+    make = expressions.partition_key
+    names = Counter(make(cell, 0, 0, 0) for cell in range(cells))
+    key, times = names.most_common(1)[0]
+    if times > 1 and not layout.joined:
         yield (
             f"keys.partition_key: {times} combinations of its fields give the key {echoed(key)}; "
             "write a text between them that no value contains"
         )
+    elif not layout.creates and cells * further <= MOST_PARTITIONS:
+        row = expressions.function("u, w, s, t", {}, (keys.row_key,), {})
+        combinations = itertools.product(range(cells), range(further))
+        both = Counter((make(u, w, 0, 0), row(u, w, 0, 0)) for u, w in combinations)
+        found, times = both.most_common(1)[0]
+        if times > 1:
+            yield (
+                f"keys.row_key: {times} combinations of the fields have the same keys, "
+                f"{echoed(found[0])} and {echoed(found[1])}; write a text between fields that no "
+                "value contains"
+            )
+
+
+def _narrow(template: Template, digits: int) -> bool:
+    """Whether a sequence has fewer leading zeros than its numbers need."""
+    return any(
+        one.function.name == "pad" and one.function.size < digits for one in template.references
+    )
 
 
 def _recency(layout: Layout) -> float | None:

@@ -135,8 +135,10 @@ class Time:
 
     def _periods(self, period: str) -> Iterator[dt.datetime]:
         moment = self.begin
+        if period != "hour":
+            moment = moment.replace(hour=0)
         if period in ("year", "month"):
-            moment = moment.replace(day=1, hour=0)
+            moment = moment.replace(day=1)
         if period == "year":
             moment = moment.replace(month=1)
         while True:

@@ -104,6 +104,28 @@ class Layout:
                     f"fields.{several[0]}: keys can have one {what}, and they have "
                     f"{' and '.join(f'{{{name}}}' for name in several)}; use one of them"
                 )
+        in_turn = [
+            name
+            for name, field in self.fields.items()
+            if isinstance(field, ValueSet) and field.distribution == "sequential"
+        ]
+        if len(in_turn) > 1:
+            yield (
+                f"fields.{in_turn[1]}.distribution: one field can be sequential; "
+                f"{' and '.join(in_turn)} would advance together"
+            )
+        if self.index is not None and self.creates:
+            told = {
+                type(self.fields[name])
+                for one in self.index.references
+                if one.function.name in UNIQUE
+                for name in one.names
+            }
+            if Number not in told:
+                yield (
+                    "keys.index.row_key: copies of different entities may have the same keys; "
+                    "write {row} into it"
+                )
         for reference in self.suffixes:
             if not reference.function.choices and not self.own:
                 yield (

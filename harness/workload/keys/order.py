@@ -37,7 +37,7 @@ class KeySorting:
     def _cells_rise(self) -> bool:
         template, seen = self._layout.keys.partition_key, set()
         for place, part in enumerate(template.parts):
-            if isinstance(part, str) or part.names[0] in seen:
+            if isinstance(part, str) or (len(part.names) == 1 and part.names[0] in seen):
                 continue
             field = self._layout.fields[part.names[0]]
             if len(part.names) > 1:
@@ -73,6 +73,9 @@ class KeySorting:
             if isinstance(field, Time) and part.function.name in PERIODS:
                 if layout.finest and not shared and _as_coarse(part, layout.finest):
                     continue
+                return 0
+            if isinstance(field, Time) and layout.by_entity:
+                # The entities of one cell follow those of another, whatever their times.
                 return 0
             rising = _rising(layout, part)
             return rising if rising > 0 or not (self.by_cell or self.by_value) else 0
