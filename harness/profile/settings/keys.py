@@ -100,7 +100,7 @@ class FieldSettings(Part):
         defaults = type(self).model_fields
         strange = [one for one in _OF_VALUES if getattr(self, one) != defaults[one].default]
         if kind in ("values", "from") and self.distribution != "hot":
-            for setting in {"hot_share", "hot_values"}.intersection(strange):
+            for setting in filter(strange.__contains__, ("hot_share", "hot_values")):
                 yield f'{place}.{setting}: it needs distribution = "hot"'
         allowed = {"values": _OF_VALUES[:1] + _OF_VALUES[3:], "from": _OF_VALUES[1:]}.get(kind, ())
         if isinstance(self.values, tuple):

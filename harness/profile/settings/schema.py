@@ -113,6 +113,11 @@ class Profile(Part):
         """The keys of a mix; a `ValueError` if fields and keys do not fit together."""
         return design_of(self.fields, self.keys)
 
+    @functools.cached_property
+    def key_problems(self) -> tuple[str, ...]:
+        """Why there is no `design`: several rules ask, and a large design takes seconds."""
+        return tuple(key_problems(self.fields, self.keys)) if self.mixed else ()
+
     @property
     def mixed(self) -> bool:
         """Whether a mix of actions is sent: neither a scenario nor a trace."""
@@ -157,8 +162,7 @@ def _conditions(profile: Profile) -> Iterator[str]:
 
 
 def _keys(profile: Profile) -> Iterator[str]:
-    if profile.mixed:
-        yield from key_problems(profile.fields, profile.keys)
+    yield from profile.key_problems
 
 
 def _scenario(profile: Profile) -> Iterator[str]:
@@ -191,7 +195,7 @@ def _replay(profile: Profile) -> Iterator[str]:
 
 
 def _keys_and_mix(profile: Profile) -> Iterator[str]:
-    if not profile.mixed or any(_keys(profile)):
+    if not profile.mixed or profile.key_problems:
         return
     mix, design = profile.mix, profile.design
     alone = "keys.partition_key gives each entity a partition of its own"
@@ -246,7 +250,7 @@ def _transaction_rows(profile: Profile) -> Iterator[str]:
 
 
 def _transaction_size(profile: Profile) -> Iterator[str]:
-    if not profile.mixed or any(_keys(profile)):
+    if not profile.mixed or profile.key_problems:
         return
     design = profile.design
     key, new = design.key(0, 0), design.new(0, 0, 1)

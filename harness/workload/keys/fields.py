@@ -14,12 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from harness.workload.keys.pickers import PICKERS, Picker, Shape, Weighted
-from harness.workload.keys.template import PERIODS
 from harness.workload.simulated_time import ticks_of
 
 NOW = dt.datetime(2025, 12, 31, 12, 30, tzinfo=dt.UTC)
 """The time of inserts."""
-LONGEST_YEARS = 1000
 UNITS = ("hours", "days", "weeks", "months", "years")
 _LABELS = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
 
@@ -165,10 +163,6 @@ def label(moment: dt.datetime, period: str) -> str:
 def span(begin: dt.datetime, end: dt.datetime) -> tuple[int, int]:
     """First tick of a time span, and its length in ticks."""
     return ticks_of(begin), ticks_of(end) - ticks_of(begin)
-
-
-def coarsest_first(periods: Iterable[str]) -> list[str]:
-    return sorted(set(periods), key=PERIODS.index)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)

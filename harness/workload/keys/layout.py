@@ -11,7 +11,6 @@ from harness.workload.keys.fields import (
     Number,
     Time,
     ValueSet,
-    coarsest_first,
 )
 from harness.workload.keys.template import PERIODS, Reference, Template
 
@@ -56,7 +55,7 @@ class Layout:
         named = _names(partition)
         self.time = next((field for field in fields if isinstance(field, Time)), None)
         periods = [one.function.name for one in partition if self._is_period(one)]
-        self.finest = coarsest_first(periods)[-1] if periods else ""
+        self.finest = max(periods, key=PERIODS.index, default="")
         self.starts = self.time.starts(self.finest) if self.time and self.finest else []
         self.dimensions = [
             field
