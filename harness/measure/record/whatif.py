@@ -66,7 +66,13 @@ class HotPart(RecordPart):
 
 
 class PricePart(RecordPart):
-    """What the scheme costs; see `harness.trace.whatif.rekeying.Price`."""
+    """What the scheme costs; see `harness.trace.whatif.rekeying.Price`.
+
+    Attributes:
+        billable: Billable requests: attempts, pages, and the parts of split queries.
+        walked: Entities that its queries would walk.
+        walked_is_lower_bound: Queries may walk more, because the trace does not show all rows.
+    """
 
     operations: int
     unknown: int
@@ -82,6 +88,9 @@ class PricePart(RecordPart):
     collisions: int
     collisions_estimated: bool
     refused: int = 0
+    billable: int = 0
+    walked: int = 0
+    walked_is_lower_bound: bool = False
 
 
 class FirstLimitPart(RecordPart):
