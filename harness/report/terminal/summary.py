@@ -17,13 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.findings import AuditPart
-from harness.measure.record.measured import OperationPart, PartitionPart, SeriesPart
+from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.figures import agreed, counted, duration, number, percent
+from harness.model.figures import agreed, counted, percent
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.headline import verdict_lines
-from harness.report.limits import unit_of
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
@@ -31,8 +30,6 @@ from harness.report.terminal.page import (
     Cell,
     Page,
     bar,
-    chart,
-    chart_columns,
     facts,
     grid,
     left_out,
@@ -40,6 +37,7 @@ from harness.report.terminal.page import (
     said_left_out,
     table_of,
 )
+from harness.report.terminal.rate_chart import rate_chart
 
 MOST_PARTITIONS = 10
 _BAR_WIDTH = 10
@@ -53,7 +51,6 @@ _SHARE_WIDTH = 40
 _RESULT_WIDTH = 9
 _VALUE_WIDTH = 36
 _TABLE_NAME_WIDTH = 24
-_CHART_HEIGHT = 3
 _LAYOUTS = ((_BAR_WIDTH, 2), (_BAR_WIDTH // 2, 2), (_BAR_WIDTH // 2, 1), (0, 1))
 """Columns of a bar and blanks between columns: from roomy to narrow."""
 _SPARE = ("best 10 s", "attempts per operation", "best 1 s", "p50")
@@ -97,7 +94,7 @@ def _counted(record: RunRecord, page: Page) -> list[RenderableType]:
         *_accounts(record, page),
         _operations(record, page),
         _attempts(record, page),
-        *_rate_chart(record, page),
+        *rate_chart(record, page),
         *_facts("throttling", events.throttling(record), page),
     ]
 
@@ -367,58 +364,6 @@ def _attempts(record: RunRecord, page: Page) -> RenderableType:
         for texts, row in zip(figures, counts, strict=True)
     ]
     return page.section("attempts", *lines, grid(rows, right=(1, 2)))
-
-
-def _rate_chart(record: RunRecord, page: Page) -> list[RenderableType]:
-    """Entities/s, or RU/s, over the time under load. A heavy axis marks the measured window."""
-    series = record.series
-    if not series:
-        return []
-    top = number(max(map(_rate_of, series)))
-    margin = max(len(top), len("throttled")) + 1
-    groups = [
-        [series[place] for place in group]
-        for group in chart_columns(len(series), page.width - margin - 1)
-    ]
-    lines: list[RenderableType] = []
-
-    def add(label: str, content: str, style: str) -> None:
-        lines.append(
-            Text.assemble((f"{label:>{margin - 1}} ", "dim"), (content, style), no_wrap=True)
-        )
-
-    values = [sum(map(_rate_of, group)) / len(group) for group in groups]
-    labels = [top, *[""] * (_CHART_HEIGHT - 2), "0"]
-    for label, line in zip(labels, chart(values, _CHART_HEIGHT, page.glyphs), strict=True):
-        add(label, line, "cyan")
-    window = range(record.window_start, record.window_start + record.measured_s)
-    inside = [any(point.t in window for point in group) for group in groups]
-    axis = (page.glyphs.inside if one else page.glyphs.outside for one in inside)
-    add("", "".join(axis), "dim")
-    if any(point.throttled for point in series):
-        refused = [sum(point.throttled for point in group) for group in groups]
-        add("throttled", chart(refused, 1, page.glyphs)[0], "red")
-    if gaps := events.shown_gaps(record):
-        began = series[0].t
-        spans = [range(began + gap.start_s, began + gap.start_s + gap.length_s) for gap in gaps]
-        gone = [any(_meets(point, spans) for point in group) for group in groups]
-        add("outage", "".join(page.glyphs.levels[-1] if one else " " for one in gone), "yellow")
-    ends = duration(sum(point.width_s for point in series))
-    middle = f"{page.glyphs.inside * 2} measured {counted(record.measured_s, 'second')}"
-    room = len(groups) - len("0:00") - len(ends)
-    if room > len(middle):
-        add("", f"0:00{middle:^{room}}{ends}", "dim")
-    unit = unit_of(record)
-    return [page.section(f"{unit} over time", *lines)]
-
-
-def _rate_of(point: SeriesPart) -> float:
-    return point.entities if point.request_units is None else point.request_units
-
-
-def _meets(point: SeriesPart, spans: Sequence[range]) -> bool:
-    """True where the seconds of a point overlap one of ``spans``, UTC."""
-    return any(point.t < span.stop and span.start < point.t + point.width_s for span in spans)
 
 
 def _index_tables(record: RunRecord, page: Page) -> list[RenderableType]:
