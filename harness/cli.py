@@ -88,6 +88,10 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
         SetupError: the subcommand needs POSIX, and this is Windows.
         SystemExit: the help was printed, or the arguments are invalid.
     """
+    if list(given[:1]) == ["help"]:
+        given = [*given[1:], "--help"]
+    elif list(given) == ["version"]:
+        given = ["--version"]
     if not given:
         _overview().print_help(sys.stderr)
         raise SystemExit(BAD_SETUP)

@@ -145,6 +145,14 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "exit code. Errors, the possible cost of a run, and what it left behind are still shown.",
     )
     add(
+        "--summary",
+        choices=("compact", "full"),
+        default="compact",
+        help="What to print at the end: the result with the hottest partitions, or every figure of "
+        "the record and Locust's own tables. `harness report --text RUN` prints them later. "
+        "Default: %(default)s.",
+    )
+    add(
         "--out",
         metavar="DIR",
         default="out",

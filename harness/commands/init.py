@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.metadata
 import importlib.resources
 import inspect
+import json
 import os
 import re
 import shlex
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness import __version__
@@ -27,6 +33,7 @@ IN_REPOSITORY = ("github-actions", "azure-pipelines")
 FOLDER = "stress"
 """The name of that folder."""
 AUTH_MODES = ("login", "key")
+PACKAGE = "table-stress-harness"
 ACCOUNT = "ACCOUNT"
 """The placeholder for an account that the user did not name."""
 _LONGEST_PLACE = max(map(len, PLACES))
@@ -95,6 +102,14 @@ class Init:
             help="sign in with Entra ID, or with a key or SAS from the place's store of secrets "
             "(default: %(default)s)",
         )
+        parser.add_argument(
+            "--package",
+            metavar="WHEEL|ADDRESS",
+            default=_installed_from(),
+            help="what requirements.txt installs: a wheel, which is copied into the folder, or a "
+            "git address such as git+https://HOST/REPOSITORY@COMMIT (default: where this "
+            "installation came from; no version is published yet)",
+        )
         parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -106,7 +121,12 @@ class Init:
             raise SetupError(
                 "--account is not the name of a storage account: lower case letters and digits"
             )
-        files = rendered(args.place, args.profile, args.account, args.auth_mode)
+        wheel = _wheel(args.package)
+        files: dict[str, str | bytes] = {
+            **rendered(args.place, args.profile, args.account, args.auth_mode, args.package)
+        }
+        if wheel is not None:
+            files[_path(args.place, wheel.name)] = wheel.read_bytes()
         _write(args.folder, files, overwrite=args.force)
         print(f"Wrote to {args.folder}:")
         print("\n".join(f"  {name}" for name in files))
@@ -114,10 +134,63 @@ class Init:
         return 0
 
 
-def rendered(place: str, profile: str, account: str, auth_mode: str) -> dict[str, str]:
-    """The files of a place: each path in the user's folder, and its content."""
+def _installed_from() -> str:
+    """The wheel or git address from which this package was installed; empty if it is neither.
+
+    Installers note it as the specification of direct URL origins says (PEP 610).
+    """
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        noted = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
+        origin = json.loads(noted or "{}")
+        address = str(origin.get("url", ""))
+        if (source := origin.get("vcs_info")) is not None:
+            return f"{source['vcs']}+{address}@{source['commit_id']}"
+        wheel = urllib.request.url2pathname(urllib.parse.urlsplit(address).path)
+        if wheel.endswith(".whl") and Path(wheel).is_file():
+            return wheel
+    return ""
+
+
+def _wheel(package: str) -> Path | None:
+    """The wheel that is to be copied; None for an address, or if nothing was named.
+
+    Raises:
+        SetupError: ``package`` is neither a wheel of this package nor an address.
+    """
+    if not package or "://" in package:
+        return None
+    path = Path(package)
+    if not path.name.startswith(PACKAGE.replace("-", "_")) or path.suffix != ".whl":
+        raise SetupError(
+            f"--package {echoed(package)} is neither a wheel of {PACKAGE} nor an address such as "
+            "git+https://HOST/REPOSITORY"
+        )
+    if not path.is_file():
+        raise SetupError(f"there is no wheel {cut(package)}")
+    return path
+
+
+def _requirement(package: str) -> str:
+    """The line of requirements.txt that installs the package."""
+    if not package:
+        return "# Name the package here: a wheel, or its git address. No version is published yet."
+    wheel = _wheel(package)
+    return f"{PACKAGE} @ {package}" if wheel is None else f"./{wheel.name}"
+
+
+def rendered(
+    place: str, profile: str, account: str, auth_mode: str, package: str = ""
+) -> dict[str, str]:
+    """The files of a place but for a wheel: each path in the user's folder, and its content."""
     templates = Path(str(importlib.resources.files("harness"))) / "templates"
-    values = {"VERSION": __version__, "ACCOUNT": account}
+    wheel = _wheel(package)
+    facts = {place, auth_mode, *(["wheel"] if wheel else [])}
+    values = {
+        "VERSION": __version__,
+        "ACCOUNT": account,
+        "REQUIREMENT": _requirement(package),
+        "WHEEL": wheel.name if wheel else "",
+    }
     files = {}
     for root in (templates / "common", templates / place):
         for file in sorted(root.rglob("*")):
@@ -125,7 +198,7 @@ def rendered(place: str, profile: str, account: str, auth_mode: str) -> dict[str
                 # The names in the package make a template neither a module nor a hidden file.
                 name = file.relative_to(root).as_posix().replace("dot-", ".").removesuffix(".in")
                 text = file.read_text(encoding="utf-8")
-                files[_path(place, name)] = filled(text, values, {place, auth_mode})
+                files[_path(place, name)] = filled(text, values, facts)
     shipped = shipped_directory() / f"{profile}.toml"
     files[_path(place, "profile.toml")] = shipped.read_text(encoding="utf-8")
     return dict(sorted(files.items()))
@@ -160,7 +233,7 @@ def filled(text: str, values: dict[str, str], facts: set[str]) -> str:
     return made
 
 
-def _write(folder: Path, files: dict[str, str], *, overwrite: bool) -> None:
+def _write(folder: Path, files: Mapping[str, str | bytes], *, overwrite: bool) -> None:
     """Write all files, or none if one exists and must not be overwritten."""
     existing = [name for name in files if os.path.lexists(folder / name)]
     if existing and not overwrite:
@@ -168,13 +241,13 @@ def _write(folder: Path, files: dict[str, str], *, overwrite: bool) -> None:
             f"{cut(str(folder))} has files of the same names: {', '.join(existing)}. Nothing was "
             "written; name another folder, or overwrite them with --force"
         )
-    for name, text in files.items():
+    for name, content in files.items():
         path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Replace a symbolic link, not the file that it points to.
             path.unlink(missing_ok=True)
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
         except OSError as error:
             raise SetupError(
                 f"{cut(str(path))} cannot be written: {error.strerror or error}"
@@ -189,6 +262,11 @@ def _next_steps(args: argparse.Namespace) -> str:
         "  harness run ./profile.toml",
         "",
     ]
+    if not args.package:
+        steps.append(
+            "requirements.txt names no package, because no version is published. For another "
+            "machine, repeat the command with --force and --package WHEEL, or a git address."
+        )
     if args.account == ACCOUNT:
         steps.append(f"Then replace {ACCOUNT} in the files by the name of your storage account.")
     return "\n".join([*steps, f"{test / 'README.md'} has the next steps."])

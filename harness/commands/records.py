@@ -31,6 +31,7 @@ from harness.report.compare.regressions import parse_regression
 from harness.report.compare.repeats import repeats_text, trend_text, trends_of
 from harness.report.compare.replayed import Recording
 from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
 from harness.trace.counting import TraceCounts
@@ -160,8 +161,13 @@ class Report:
             type=Path,
             help=f"write to FILE instead of {_REPORT} beside {_RECORD}",
         )
+        parser.add_argument(
+            "--text", action="store_true", help="print every figure, and write no page"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
+        if args.text and args.out is not None:
+            raise SetupError("--text writes no file: leave --out out")
         files = record_files(args.run_path)
         if args.out is not None and len(files) > 1:
             raise SetupError(
@@ -171,6 +177,9 @@ class Report:
         # Nothing is written unless all records can be read.
         records = [(file, read_record(file)) for file in files]
         for file, record in records:
+            if args.text:
+                print(summary(record, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+                continue
             path = args.out or file.with_name(_REPORT)
             write_page(path, document(record))
             print(printable_lines(f"Report: {path}"))

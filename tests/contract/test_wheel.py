@@ -119,14 +119,15 @@ _PIP_READS = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "https", "no_proxy", "
 def empty(wheel: Path) -> Path:
     """The programs of an empty environment, where the requirements of a new folder are installed.
 
-    The wheel takes the place of an index that has the package; dependencies are the pinned ones.
+    Dependencies are the pinned ones.
     """
     environment = wheel.parent / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     folder = wheel.parent / "first"
     programs = environment / "bin"
-    subprocess.run([sys.executable, "-m", "harness", "init", str(folder)], cwd=ROOT, check=True)
-    command = [str(programs / "pip"), "install", "--quiet", "--find-links", str(wheel.parent)]
+    command = [sys.executable, "-m", "harness", "init", "--package", str(wheel), str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    command = [str(programs / "pip"), "install", "--quiet"]
     command += ["-c", str(ROOT / "requirements.txt"), "-r", "requirements.txt"]
     kept = {name: value for name, value in os.environ.items() if name.startswith(_PIP_READS)}
     subprocess.run(command, cwd=folder, env={**kept, "PATH": "/usr/bin:/bin"}, check=True)

@@ -12,7 +12,7 @@ import pytest
 
 from harness.measure.record.record import SCHEMA_VERSION, RecordError, RunRecord
 from harness.report.terminal.page import Page
-from harness.report.terminal.summary import summary
+from harness.report.terminal.summary import compact, summary
 from tests.support.golden import check
 from tests.support.records import KEPT, kept
 
@@ -21,6 +21,12 @@ from tests.support.records import KEPT, kept
 def test_summary_of_the_kept_record(width: int) -> None:
     """The report of a kept record is the same text, year after year."""
     check(f"summary-{width}.txt", summary(kept(), Page(width=width)) + "\n")
+
+
+def test_what_a_run_prints_fits_on_a_screen() -> None:
+    """The result, with the hottest partitions."""
+    shown = compact(kept(), Page(width=80))
+    check("summary-compact.txt", f"{shown}\n")
 
 
 def test_summary_in_ascii() -> None:

@@ -46,7 +46,8 @@ def test_request_units_are_equal_to_the_hundredth(
     """Two workers' record has the charges of the gateway, by partition and in total."""
     limits = tmp_path / "mine.toml"
     limits.write_text(LIMITS, encoding="utf-8")
-    process = stress(*QUICK, *LOAD, *forked(2), "--throttling", str(limits), "--session", session)
+    options = ("--throttling", str(limits), "--session", session, "--summary", "full")
+    process = stress(*QUICK, *LOAD, *forked(2), *options)
     process.wait()
     record: RunRecord = process.record
     assert record.workers == 2

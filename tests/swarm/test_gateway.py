@@ -61,7 +61,7 @@ def done(stress: Stress, limits: str) -> LocustProcess:
         *QUICK,
         *LOAD,
         *forked(2),
-        *("--throttling", limits, "--metrics-port", str(port)),
+        *("--throttling", limits, "--metrics-port", str(port), "--summary", "full"),
     )
     process.until_said("[3/4]")
     process.children()

@@ -110,7 +110,7 @@ def runs(
             ),
         ),
         "users": (
-            *("-H", slow.url, *SINGLES, "-u", "2"),
+            *("-H", slow.url, *SINGLES, "-u", "2", "--summary", "full"),
             *stages(
                 "for_s = 2, to_users = 2",
                 "for_s = 3, to_users = 10",

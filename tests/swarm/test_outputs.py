@@ -13,6 +13,7 @@ pytestmark = pytest.mark.azurite
 
 OPEN = (*QUICK, "--set", "load.entities_per_s=100", "--set", "load.run_time_s=7")
 FILES = ["junit.xml", "latencies.hlog", "partitions.csv", "report.html", "run.json", "summary.md"]
+FULL = ("--summary", "full")
 BEFORE = "what another step wrote\n"
 
 
@@ -28,7 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(stress: Stress, host: str, page: Path) -> dict[str, LocustProcess]:
     """An open load in a GitHub job, and one whose page cannot be written to."""
     started = {
-        "open": stress(*OPEN, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page)}),
+        "open": stress(*OPEN, *FULL, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page)}),
         "no page": stress(*QUICK, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page.parent)}),
     }
     for process in started.values():
@@ -105,3 +106,14 @@ def test_reasons_stand_below_the_verdict(runs: dict[str, LocustProcess]) -> None
     assert process.record.verdict.evidence
     for sentence in process.record.verdict.evidence:
         assert sentence in below
+
+
+def test_a_run_prints_one_screen(runs: dict[str, LocustProcess]) -> None:
+    """Without tables of Locust's, with the command that prints every figure."""
+    process = runs["no page"]
+    assert len(process.stdout.splitlines()) <= 40
+    assert "Aggregated" not in process.stdout
+    folder = process.folder / "out" / process.record.run_id
+    assert f"harness report --text out/{folder.name}\n" in process.stdout
+    flowing = " ".join(re.sub("[│╭╮╰╯─]", " ", process.stdout).split())
+    assert process.record.verdict.sentence in flowing

@@ -46,6 +46,9 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     [
         (["--help"], 0, [f"\n    {name.split()[0]}" for name in COMMANDS]),
         (["--version"], 0, ["harness 0."]),
+        (["version"], 0, ["harness 0."]),
+        (["help"], 0, [f"\n    {name.split()[0]}" for name in COMMANDS]),
+        (["help", "trace"], 0, ["usage: harness trace"]),
         (["azurite", "--help"], 0, ["\n    install ", "\n    start "]),
         ([], 2, [f"\n    {name.split()[0]}" for name in COMMANDS]),
         (["azurite"], 2, ["COMMAND"]),

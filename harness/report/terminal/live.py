@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
@@ -11,8 +10,6 @@ from harness.measure.record.findings import AuditPart
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
 from harness.model.services.service import ENTITIES, CountedUnit
 from harness.profile.load.search import Step, StepOutcome
-from harness.profile.practices.checklist import Finding, of_severity
-from harness.profile.practices.practice import Severity
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import step_result
 from harness.report.terminal.page import Glyphs, bar
@@ -27,28 +24,12 @@ _BAR_WIDTH = 20
 _KEY_WIDTH = 12
 PROGRESS_WIDTH = 79
 _SILENT_S = 5.0
-_MOST_NAMED = 4
 
 
 def step(number_of: int, detail: str = "") -> str:
     """The heading of a step of the documented stress-test procedure, 1 to 4."""
     line = f"[{number_of}/{len(_STEPS)}] {_STEPS[number_of - 1]}"
     return f"{line}: {detail}" if detail else line
-
-
-def opening_line(name: str, findings: Sequence[Finding]) -> str:
-    """The practices that the profile of a run violates, in one line."""
-    violated = [one.practice.name for one in of_severity(findings, Severity.OFFENDS)]
-    considered = len(of_severity(findings, Severity.CONSIDER))
-    what = f"none of {counted(len(findings), 'practice')} violated"
-    if violated:
-        what = (
-            f"{len(violated)} of {counted(len(findings), 'practice')} violated: "
-            f"{', '.join(violated[:_MOST_NAMED])}"
-        )
-        if (more := len(violated) - _MOST_NAMED) > 0:
-            what += f" and {more} more"
-    return f"check: {what}; {considered} to consider. Details: harness check {name}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

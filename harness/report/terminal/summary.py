@@ -19,7 +19,7 @@ from rich.text import Text
 from harness.measure.record.findings import AuditPart
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.figures import agreed, counted, percent
+from harness.model.figures import agreed, counted, milliseconds, percent
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output
 from harness.report.headline import verdict_lines
@@ -40,6 +40,8 @@ from harness.report.terminal.page import (
 from harness.report.terminal.rate_chart import rate_chart
 
 MOST_PARTITIONS = 10
+_FIRST_PARTITIONS = 5
+"""Partitions on the first screen."""
 _BAR_WIDTH = 10
 _STEP_BAR_WIDTH = 8
 _ATTEMPTS_BAR_WIDTH = 20
@@ -96,6 +98,42 @@ def _counted(record: RunRecord, page: Page) -> list[RenderableType]:
         _attempts(record, page),
         *rate_chart(record, page),
         *_facts("throttling", events.throttling(record), page),
+    ]
+
+
+def compact(record: RunRecord, page: Page) -> str:
+    """What a run found, on one screen: partitions, sums, conditions, verdict and the next step."""
+    step = sentences.next_step(record)
+    return page.render(
+        *_steps(record, page),
+        *([_partitions(record, page, _FIRST_PARTITIONS)] if record.counts.attempts else []),
+        *_facts("all accounts" if record.accounts else "account", _sums(record), page),
+        *_accounts(record, page),
+        *_index_tables(record, page),
+        *_audit(record.audit, page),
+        *_conditions(record, page),
+        Text(),
+        *_alarm(record, page),
+        *_passing(record, page),
+        _verdict(record, page),
+        *([] if step is None else [Text.assemble(("Next: ", "bold"), page.show(step))]),
+    )
+
+
+def _sums(record: RunRecord) -> list[tuple[str, str]]:
+    """The rate, the latency and the attempts of all partitions, a line each."""
+    if not record.counts.attempts:
+        return []
+    latencies = [
+        f"{name} p50 {milliseconds(found.p50)} ms, p99 {milliseconds(found.p99)} ms"
+        for name, found in (("service", record.service_ms), ("response", record.response_ms))
+        if found is not None
+    ]
+    rates = [row for row in sentences.account_rows(record) if row.share is not None or row.target]
+    return [
+        *((row.name, f"{row.rate}, {row.beside}") for row in rates[:1]),
+        *([("latency", "; ".join(latencies))] if latencies else []),
+        ("attempts", "; ".join(answers.attempts_words(record))),
     ]
 
 
@@ -169,10 +207,10 @@ def _steps(record: RunRecord, page: Page) -> list[RenderableType]:
     ]
 
 
-def _partitions(record: RunRecord, page: Page) -> RenderableType:
+def _partitions(record: RunRecord, page: Page, most: int = MOST_PARTITIONS) -> RenderableType:
     """The hottest partitions with the target of one partition, and the sum of the others."""
     shown = columns.columns_of(record, load_columns.PARTITION_COLUMNS, Output.TERMINAL)
-    parts, more = record.partitions[:MOST_PARTITIONS], record.partitions[MOST_PARTITIONS:]
+    parts, more = record.partitions[:most], record.partitions[most:]
     rows: list[tuple[Text, Callable[[Column[PartitionPart], int], Cell]]] = [
         (
             Text(partition_name(part.key, page.ascii_only) + ("" if part.exact else " ~"), "bold"),

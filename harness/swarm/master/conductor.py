@@ -182,7 +182,7 @@ class Conductor:
         self.accounts = run.accounts
         if not own_class:
             # What an own class will send is not known.
-            run.take_observed(observed, named.given)
+            run.take_observed(observed)
         # Last, so that a refused run leaves no folder.
         check_folder(options.out)
         if self.run is not None:

@@ -37,7 +37,7 @@ from harness.report.terminal.live import (
     step_taken,
 )
 from harness.report.terminal.page import Page
-from harness.report.terminal.summary import brief, summary
+from harness.report.terminal.summary import brief, compact, summary
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.master.rehearsal import Rehearsal
 from harness.swarm.messages import host_of
@@ -54,11 +54,12 @@ class Console:
     """Writes lines and progress to standard output.
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
-    every few seconds. A ``quiet`` console shows results and errors only.
+    every few seconds. A ``quiet`` console shows results and errors only, a ``full`` one every
+    figure of the record.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool = False, full: bool = False) -> None:
+        self.quiet, self.full = quiet, full
         self._out = sys.stdout
         self._rewriting = False
         self._last_progress_s = 0.0
@@ -96,6 +97,14 @@ class Console:
         """Show what the run waits for. Called every few seconds."""
         if self._out.isatty() and not self.quiet:
             self._rewrite(line.ljust(PROGRESS_WIDTH))
+        else:
+            self.say(line)
+
+    def live(self, line: str) -> None:
+        """Show the state of the load: in a terminal in one line, unless it is a ``full`` one."""
+        width = self.page.width - 1
+        if self._out.isatty() and not (self.quiet or self.full) and len(line) <= width:
+            self._rewrite(line.ljust(width))
         else:
             self.say(line)
 
@@ -159,10 +168,8 @@ class ConsoleMessages:
     # Before the run: the checks and the price.
 
     def run_starts(self) -> None:
-        """Show the violated practices and, for a remote account, the possible cost."""
+        """Show the accounts and, for a remote one, the possible cost."""
         run = self._run
-        if run.checked:
-            self.console.say(run.checked)
         if len(run.accounts) > 1:
             names = ", ".join(run.accounts.names)
             self.console.say(f"accounts: {names}; a hash of the PartitionKey chooses the account")
@@ -262,7 +269,7 @@ class ConsoleMessages:
         )
         live = self._live(snapshot, now_s, users, workers)
         self._earlier = snapshot
-        self.console.say(live_line(live, ascii_only=self.console.page.ascii_only))
+        self.console.live(live_line(live, ascii_only=self.console.page.ascii_only))
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, units = self._run, self._earlier, snapshot.request_units
@@ -391,9 +398,10 @@ class ConsoleMessages:
             lines = [*filter(None, lines), f"Exit code: {record.exit_code}"]
             self._summary = printable_lines("\n".join(lines))
             return
-        text = summary(record, self.console.page)
+        full = self.console.full
+        text = (summary if full else compact)(record, self.console.page)
         if self._rehearsal is not None:
-            text += f"\n\n{self._rehearsal.text(record)}"
+            text += f"\n\n{self._rehearsal.text(record, full=full)}"
         folder = path.parent
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         kept = path if path.name in names else "none, because it could not be written"
@@ -402,7 +410,8 @@ class ConsoleMessages:
         lines = [
             f"Record: {kept}",
             *([f"Report: {report}"] if report.name in names else []),
-            f"Other files: {', '.join(others) or 'nothing'}",
+            *([f"Other files: {', '.join(others) or 'nothing'}"] if full else []),
+            *([] if full else [f"All figures: harness report --text {shlex.quote(str(folder))}"]),
             trace,
         ]
         if (replay := self._run.plan.profile.replay) is not None and path.name in names:

@@ -61,7 +61,7 @@ class MasterProcess:
         self._credentials = credentials
         self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
-        self.console = Console(quiet=options.quiet)
+        self.console = Console(quiet=options.quiet, full=options.summary == "full")
         self.worker: Worker | None = None
         self._embedded: EmbeddedServers | None = None
         self._metrics: MetricsServer | None = None
@@ -286,8 +286,8 @@ class MasterProcess:
         if self._options.headless and self._environment.process_exit_code is None:
             self.console.error(f"ended by {self._signal.value} before the run began")
             self._environment.process_exit_code = startup.INTERRUPTED
-        if self._options.quiet or not self._environment.stats.entries:
-            # Locust prints its tables after this event, also when they are empty.
+        if not self.console.full or self.console.quiet or not self._environment.stats.entries:
+            # Locust prints its tables of the same figures after this event, also empty ones.
             logging.getLogger("locust.stats_logger").disabled = True
         if len(self._repeats):
             code = self._environment.process_exit_code or 0

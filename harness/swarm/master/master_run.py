@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -24,9 +23,7 @@ from harness.model.process import Clock
 from harness.profile.build.workload import conditions_of
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.load.search import Step
-from harness.profile.practices.checklist import findings_of
 from harness.profile.practices.keys import refused_keys
-from harness.report.terminal.live import opening_line
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.trace.replay.preparation import Preparation
@@ -138,7 +135,6 @@ class MasterRun:
         search_so_far: The same, worded for a run that goes on.
         offered_per_s: The rate that the load asks for in this second, in entities/s.
         partitions: The busiest ones by the prediction, as outputs name them.
-        checked: One line about the practices that the profile violates.
         took_part: Workers that were there at the beginning or the end, or sent a report. One that
             was killed early has sent none.
         reports: The last reported state of each worker.
@@ -168,7 +164,6 @@ class MasterRun:
     audit: AuditPart | None = None
     prediction: PredictionPart | None = None
     partitions: tuple[str, ...] = ()
-    checked: str = ""
     users: int = 0
     took_part: set[str] = dataclasses.field(default_factory=set)
     reports: dict[str, WorkerState] = dataclasses.field(default_factory=dict)
@@ -194,8 +189,8 @@ class MasterRun:
         )
         self.ledger = Ledger("master", accounts=accounts.names)
 
-    def take_observed(self, observed: Observed, profile: str) -> None:
-        """Keep what is known before the load; ``profile`` is the name or path that was given.
+    def take_observed(self, observed: Observed) -> None:
+        """Keep what is known before the load.
 
         Raises:
             SetupError: the endpoint does not take the keys.
@@ -213,7 +208,6 @@ class MasterRun:
         seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
         if problem := refused_keys(seen, self.accounts.kind):
             raise SetupError(problem)
-        self.checked = opening_line(shlex.quote(profile), findings_of(seen))
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
         """Count a report, once: a worker sends a report that was not confirmed again."""

@@ -108,8 +108,11 @@ class Rehearsal:
             refusals=dict(self._refusals - self._before.refusals),
         )
 
-    def text(self, record: RunRecord) -> str:
-        """Both counts by partition and status, for below the summary of the run."""
+    def text(self, record: RunRecord, *, full: bool) -> str:
+        """Whether both counts are equal, for below the summary of the run.
+
+        ``full`` also shows them, by partition and status.
+        """
         described = record.endpoint.described
         if self._problem:
             return f"{described}: the counts of the gateway cannot be read: {self._problem}"
@@ -120,17 +123,16 @@ class Rehearsal:
         counted_there = _folded(self._after.counts, kept) - _folded(self._before.counts, kept)
         rows = sorted(counted_there.keys() | recorded.keys())
         wrong = sum(abs(counted_there[row] - recorded[row]) for row in rows)
-        lines = [
-            f"{described}: counts of the gateway and of the record",
-            f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}",
-        ]
-        lines += [
-            f"  {row[0][:24]:24} {row[1]:16} {counted_there[row]:12,} {recorded[row]:12,}"
-            for row in rows[:_SHOWN]
-        ]
-        if len(rows) > _SHOWN:
-            lines.append(f"  and {counted(len(rows) - _SHOWN, 'row')} more")
-        lines.append(f"  {'all':41} {counted_there.total():12,} {recorded.total():12,}")
+        lines = [f"{described}: counts of the gateway and of the record"]
+        if full or wrong:
+            lines.append(f"  {'partition':24} {'answer':16} {'gateway':>12} {'record':>12}")
+            lines += [
+                f"  {row[0][:24]:24} {row[1]:16} {counted_there[row]:12,} {recorded[row]:12,}"
+                for row in rows[:_SHOWN]
+            ]
+            if len(rows) > _SHOWN:
+                lines.append(f"  and {counted(len(rows) - _SHOWN, 'row')} more")
+            lines.append(f"  {'all':41} {counted_there.total():12,} {recorded.total():12,}")
         lines.append(
             "  all counts are equal" if not wrong else f"  {counted(wrong, 'request')} apart"
         )

@@ -13,6 +13,8 @@ from harness.cli import main
 from harness.commands.init import AUTH_MODES, IN_REPOSITORY, PLACES, filled, rendered
 from harness.profile.profile_loader import shipped_directory
 
+ADDRESS = "git+https://git.example/tables@0123abcd"
+
 
 def written(folder: Path) -> dict[str, str]:
     """The files of a folder."""
@@ -26,8 +28,8 @@ def written(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("auth_mode", AUTH_MODES)
 @pytest.mark.parametrize("place", PLACES)
 def test_each_place_gets_a_whole_folder(place: str, auth_mode: str) -> None:
-    """A locustfile of three lines, a profile, pinned requirements, and a README of every file."""
-    files = rendered(place, "key-spread", "mytables", auth_mode)
+    """A locustfile of three lines, a profile, the requirement, and a README of every file."""
+    files = rendered(place, "key-spread", "mytables", auth_mode, ADDRESS)
     within = "stress/" if place in IN_REPOSITORY else ""
     locustfile = files[f"{within}locustfile.py"]
     assert len(locustfile.splitlines()) == 3
@@ -35,10 +37,7 @@ def test_each_place_gets_a_whole_folder(place: str, auth_mode: str) -> None:
     assert files[f"{within}profile.toml"] == (shipped_directory() / "key-spread.toml").read_text(
         encoding="utf-8"
     )
-    assert re.fullmatch(
-        rf"table-stress-harness(\[\w+\])?=={re.escape(__version__)}\n",
-        files[f"{within}requirements.txt"],
-    )
+    assert files[f"{within}requirements.txt"] == f"table-stress-harness @ {ADDRESS}\n"
     readme = files[f"{within}README.md"]
     for name in files:
         assert f"`{name.removeprefix(within)}`" in readme or "README" in name or "ignore" in name
@@ -63,6 +62,29 @@ def test_the_folder_is_written_and_the_next_step_said(
     assert all(f"\n  {name}\n" in said for name in files)
     assert "\n  cd 'a new one'\n  harness run ./profile.toml\n" in said
     assert "replace ACCOUNT" in said
+    assert "--package WHEEL" in said
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_wheel_goes_where_it_is_installed(place: str, tmp_path: Path) -> None:
+    """It is copied beside the requirements, which name it."""
+    wheel = tmp_path / f"table_stress_harness-{__version__}-py3-none-any.whl"
+    wheel.write_bytes(b"\0\xff")
+    folder = tmp_path / "made"
+    assert main(["init", "--for", place, "--package", str(wheel), str(folder)]) == 0
+    [copied] = folder.rglob("*.whl")
+    assert copied.read_bytes() == b"\0\xff"
+    assert (copied.parent / "requirements.txt").read_text() == f"./{wheel.name}\n"
+
+
+@pytest.mark.parametrize("package", ["table-stress-harness", "missing.whl", "x.tar.gz"])
+def test_what_cannot_be_installed_is_refused(
+    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name on a package index is refused, because anybody may have taken it."""
+    assert main(["init", "--package", package, str(tmp_path / "made")]) == 2
+    assert "--package" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_repository_keeps_its_own_files(tmp_path: Path) -> None:

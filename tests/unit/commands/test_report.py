@@ -39,6 +39,14 @@ def test_each_of_several_runs_gets_its_own(runs: Path) -> None:
     assert (runs / "two" / "report.html").exists()
 
 
+def test_a_report_as_text_writes_nothing(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every figure is printed, as a run does that is asked for all of them."""
+    assert main(["report", "--text", str(runs / "one")]) == 0
+    assert "entities/s over time" in capsys.readouterr().out
+    assert not (runs / "one" / "report.html").exists()
+    assert main(["report", "--text", str(runs / "one"), "--out", "x.html"]) == 2
+
+
 def test_a_report_goes_where_it_is_told(runs: Path) -> None:
     """With --out it is that file, and nothing is written beside the record."""
     path = runs / "mine.html"

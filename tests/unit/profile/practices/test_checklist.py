@@ -20,7 +20,6 @@ from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import Assessment, Severity
 from harness.profile.profile_loader import parse, resolve
 from harness.profile.settings.schema import Profile
-from harness.report.terminal.live import opening_line
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600
@@ -210,16 +209,6 @@ def test_findings_come_worst_first() -> None:
     order = [finding.severity for finding in findings]
     assert order == sorted(order, key=list(Severity).index)
     assert of_severity(findings, OFFENDS)
-
-
-def test_a_run_says_in_one_line_what_is_offended() -> None:
-    """The line at a run's start counts and names what is offended, and where to read more."""
-    line = opening_line("mine", findings_of(seen_of({"keys.partition_key": "p0"})))
-    assert "\n" not in line
-    assert "constant-partition-key" in line
-    assert line.endswith("Details: harness check mine")
-    good = opening_line("mine", findings_of(seen_of({**SPREAD, "fields.key.values": 50})))
-    assert good.startswith("check: none of ")
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.8, True), (1.0, False)])

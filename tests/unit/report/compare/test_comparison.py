@@ -207,7 +207,10 @@ def test_a_handful_of_throttled_attempts_is_no_difference() -> None:
     assert judge(THROTTLED, values(0.0), values(0.02)).differ
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5), st.lists(st.floats(0, 1e6), min_size=1))
+RATES = st.floats(0, 1e6).map(lambda rate: round(rate, 6))
+
+
+@given(st.lists(RATES, min_size=1, max_size=5), st.lists(RATES, min_size=1))
 def test_what_overlaps_does_not_differ(one: list[float], other: list[float]) -> None:
     """A value does not differ from itself, nor repeats whose mean lies within the others."""
     assert not judge(RATE, values(*one), values(*one)).differ
