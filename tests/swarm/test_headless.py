@@ -66,7 +66,7 @@ def runs(
     """Runs that have ended; that without -H is alone, so that its verdict is its own."""
     own = tmp_path_factory.mktemp("own") / "locustfile.py"
     own.write_text(OWN_CLASS, encoding="utf-8")
-    embedded = stress(*QUICK, *JUDGED, environ=FOREIGN)
+    embedded = stress(*QUICK, *JUDGED, "--summary", "full", environ=FOREIGN)
     embedded.until_said("[3/4]")
     embedded.children()
     embedded.wait()
