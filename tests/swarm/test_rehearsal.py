@@ -115,7 +115,7 @@ def test_what_lost_answers_were_charged_is_a_line_of_its_own() -> None:
     rehearsal.begin(100.0)
     page.sent = ("204", "reset", "half")
     rehearsal.end()
-    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")))
+    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")), full=True)
     lines = {line[:41].strip(): line[41:].split() for line in text.splitlines()}
     assert lines["request units"][0] == "7.15"
     assert lines["request units of lost answers"] == ["14.30"]
@@ -128,7 +128,7 @@ def test_splits_since_the_load_began_are_told() -> None:
     rehearsal.end()
     assert rehearsal.enforced() is None
     record = RunRecord.from_json(KEPT.read_text(encoding="utf-8"))
-    text = rehearsal.text(record)
+    text = rehearsal.text(record, full=True)
     assert text.count("was split") == 1
     assert "physical partition 0 was split 7 s after the load began" in text
     assert "4 physical partitions with 225 RU/s each now" in text
