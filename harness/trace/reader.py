@@ -33,6 +33,7 @@ MOST_WAITING = 500_000
 """Rows that may have to be in memory to bring the others into order."""
 _MOST_METADATA_BYTES = 32 * 1024 * 1024
 _LEAST_ROWS, _PARTS_OF_ROWS = 256, 8
+_ANSWERED_ROWS = 8 * ROWS
 _MOST_SHAPES = 10_000
 _LATEST_MS = 4_102_444_800_000
 """The year 2100."""
@@ -193,6 +194,34 @@ class Trace:
         """The same one by one."""
         for batch in self.batches():
             yield from batch.rows()
+
+    def answers(
+        self, queries: Sequence[str]
+    ) -> Iterator[tuple[list[dict[str, np.ndarray[Any, Any]]], int, int | None]]:
+        """The columns of each query, for some hundred thousand rows of the trace at a time.
+
+        What a query reads is `harness.trace.schema.PART`.
+
+        Yields:
+            The columns of each query, the number of rows, and the UTC milliseconds before which no
+            later row is; None at the end.
+        """
+        self.damage.rows = 0
+        parts = _together(_sliced(self._groups))
+        for one, later in itertools.zip_longest(parts, parts[1:]):
+            place = {"files": [*one.files], "first": one.first, "last": one.first + one.rows - 1}
+            try:
+                found = [self.engine.columns(sql, place) for sql in queries]
+            except TraceError as error:
+                self._note_damage(error)
+                self.damage.rows += one.rows
+                continue
+            yield found, one.rows, None if later is None else later.first_ms
+
+    @property
+    def first_ms(self) -> int:
+        """UTC milliseconds of the first operation."""
+        return min((group.first_ms for group in self._groups), default=0)
 
     def close(self) -> None:
         self.engine.close()
@@ -389,6 +418,25 @@ def _sliced(groups: Sequence[_Group]) -> list[_Slice]:
             )
         else:
             together.append(one)
+    return together
+
+
+def _together(slices: Sequence[_Slice]) -> list[_Slice]:
+    """Slices that follow each other in a file as one."""
+    together: list[_Slice] = []
+    for one in slices:
+        last = together[-1] if together else None
+        if (
+            last is not None
+            and last.files == one.files
+            and last.first + last.rows == one.first
+            and last.values + one.values <= _ANSWERED_ROWS
+        ):
+            one = dataclasses.replace(
+                last, rows=last.rows + one.rows, values=last.values + one.values
+            )
+            together.pop()
+        together.append(one)
     return together
 
 

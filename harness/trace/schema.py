@@ -76,6 +76,8 @@ _MOST_LISTED = 1000
 _MOST_KEY_BYTES = 4 * MOST_KEY
 FILES = "read_parquet($files, file_row_number = true)"
 _PLACE = "WHERE file_row_number BETWEEN $first AND $last"
+PART = f"{FILES} {_PLACE}"
+"""Some rows of a file, or all of several."""
 
 READ = f"""
 SELECT
@@ -90,7 +92,7 @@ SELECT
     returned::BIGINT AS returned,
     bytes_sent::BIGINT AS sent,
     bytes_received::BIGINT AS received
-FROM {FILES} {_PLACE}
+FROM {PART}
 """
 """Some rows of a file, or all of several, in the order of the files."""
 
@@ -104,14 +106,14 @@ SELECT
         'row_keys': list_transform(parts, lambda part: part.row_key),
         'bytes': list_transform(parts, lambda part: part.bytes)
     }})::VARCHAR END AS parts
-FROM {FILES} {_PLACE}
+FROM {PART}
 """
 """Of the same rows, what queries asked for and the parts of transactions, as JSON."""
 
 SHAPES = f"""
 SELECT shape, first(client), first(kind), first(table_name), first(operation), first(outcome),
     first(estimated), first(to_json(attempts)::VARCHAR)
-FROM (SELECT *, hash({_SHAPE}) AS shape FROM {FILES} {_PLACE})
+FROM (SELECT *, hash({_SHAPE}) AS shape FROM {PART})
 GROUP BY shape
 """
 """What these rows have in common, by its hash."""

@@ -27,7 +27,7 @@ from harness.workload.keys.template import Reference, Template, parse_template
 
 _LONGEST_PATTERN = 1000
 _MOST_LISTED = 10
-_PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
+PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 
 
 class KeySource(enum.Enum):
@@ -99,7 +99,7 @@ class Scheme:
     ) -> None:
         self.name, self.question, self.table = name, question, table.lower()
         self.partition_template, self.row_template = partition_key, row_key
-        self._match_partition_key, self._match_row_key = match_partition_key, match_row_key
+        self.match_partition_key, self.match_row_key = match_partition_key, match_row_key
         self.by_partition_key = not partition_key.by_row and match_row_key is None
         self.matches_row_key = match_row_key is not None
         self.row_part = _part_of([field.reference for field in partition_key.by_row])
@@ -107,7 +107,7 @@ class Scheme:
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
         self.identity = (
             self.keeps_row_key
-            and partition_key.text == f"{{{_PARTITION_KEY}}}"
+            and partition_key.text == f"{{{PARTITION_KEY}}}"
             and match_partition_key is match_row_key is None
         )
 
@@ -124,8 +124,8 @@ class Scheme:
 
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""
-        values = {_PARTITION_KEY: partition_key}
-        if not _match(self._match_partition_key, partition_key, values):
+        values = {PARTITION_KEY: partition_key}
+        if not _match(self.match_partition_key, partition_key, values):
             return None
         if row_key is not None and not self.takes_row(row_key, values):
             return None
@@ -134,7 +134,7 @@ class Scheme:
     def takes_row(self, row_key: str, values: dict[str, str]) -> bool:
         """Set the values of the RowKey; False if its regular expression does not match."""
         values[ROW_KEY] = row_key
-        return _match(self._match_row_key, row_key, values)
+        return _match(self.match_row_key, row_key, values)
 
 
 def _part_of(
@@ -162,7 +162,7 @@ class _Settings(pydantic.BaseModel):
 
 
 class _Keys(_Settings):
-    partition_key: str = f"{{{_PARTITION_KEY}}}"
+    partition_key: str = f"{{{PARTITION_KEY}}}"
     row_key: str = f"{{{ROW_KEY}}}"
 
 
@@ -226,7 +226,7 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
         name=name,
         question=settings.question,
         table=settings.table,
-        match_partition_key=patterns.get(_PARTITION_KEY),
+        match_partition_key=patterns.get(PARTITION_KEY),
         match_row_key=patterns.get(ROW_KEY),
         **templates,
     )
@@ -246,7 +246,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _sources(patterns: Mapping[str, re.Pattern[str]]) -> dict[str, KeySource]:
     """What each name that a field may have depends on."""
-    known = {_PARTITION_KEY: KeySource.PARTITION_KEY, ROW_KEY: KeySource.ROW_KEY}
+    known = {PARTITION_KEY: KeySource.PARTITION_KEY, ROW_KEY: KeySource.ROW_KEY}
     for key, pattern in patterns.items():
         known |= dict.fromkeys(pattern.groupindex, known[key])
     return known
@@ -254,7 +254,7 @@ def _sources(patterns: Mapping[str, re.Pattern[str]]) -> dict[str, KeySource]:
 
 def _twice(patterns: Mapping[str, re.Pattern[str]]) -> set[str]:
     groups = [set(pattern.groupindex) for pattern in patterns.values()]
-    reserved = {_PARTITION_KEY, ROW_KEY}
+    reserved = {PARTITION_KEY, ROW_KEY}
     return (set.intersection(*groups) if len(groups) > 1 else set()) | (
         reserved & set[str]().union(*groups)
     )

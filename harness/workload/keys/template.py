@@ -61,6 +61,8 @@ class Function:
         name: Without the size, such as ``bucket``.
         of: The result for a value.
         choices: Every result that there is, where these are known before and not too many.
+        divisor: The place in ``choices`` is the rest that the CRC-32 of a value leaves; 0 where
+            another rule gives the result.
     """
 
     text: str
@@ -68,6 +70,7 @@ class Function:
     size: int
     of: Callable[[str], str]
     choices: tuple[str, ...] = ()
+    divisor: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -158,7 +161,9 @@ def function_named(text: str) -> Function:
         choices = tuple(f"{number:0{width}}" for number in range(size))
     elif name == "hash" and 16**size <= _MOST_CHOICES:
         choices = tuple(f"{number:0{size}x}" for number in range(16**size))
-    return Function(text, name, size, _sized(name, size, choices), choices)
+    # Of both it is the rest of a division.
+    divisor = {"bucket": size, "hash": 16**size}.get(name, 0) if choices else 0
+    return Function(text, name, size, _sized(name, size, choices), choices, divisor)
 
 
 _SIZES = {

@@ -1,0 +1,145 @@
+"""Which key scheme is better: one rule for `harness whatif` and `harness advise`.
+
+What would break the application is no candidate. Of the others, the best is throttled least, makes
+the fewest billable requests, walks the fewest entities, and has the least hot partition, in this
+order. Differences below the noise of a calculation decide nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from harness.measure.record.whatif import SchemePart
+from harness.model.figures import agreed, counted, percent
+
+THROTTLED_NOISE = 0.001
+"""Shares of throttled attempts that differ by less are equal."""
+RELATIVE_NOISE = 0.01
+"""Other figures that differ by a smaller share are equal."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What keys are compared by.
+
+    Attributes:
+        breaks: What would break the application; empty for a candidate.
+        throttled: Share of attempts that are throttled without retries.
+        hottest: Load of the hottest partition, in the unit of the limits a second.
+    """
+
+    breaks: tuple[str, ...] = ()
+    throttled: float
+    billable: int
+    walked: int
+    hottest: float
+
+
+_Measure = tuple[Callable[[Standing], float], Callable[[float], float]]
+_MEASURES: tuple[_Measure, ...] = (
+    (lambda one: one.throttled, lambda least: least + THROTTLED_NOISE),
+    (lambda one: one.billable, lambda least: least * (1 + RELATIVE_NOISE)),
+    (lambda one: one.walked, lambda least: least * (1 + RELATIVE_NOISE)),
+    (lambda one: one.hottest, lambda least: least * (1 + RELATIVE_NOISE)),
+)
+
+
+def ranks(standings: Sequence[Standing]) -> list[int]:
+    """The rank of each: 1 is the best, equals share a rank, 0 would break the application."""
+    found = [0] * len(standings)
+    whole = [place for place, one in enumerate(standings) if not one.breaks]
+    rank = 1
+    for equals in _groups(standings, whole, _MEASURES):
+        for place in equals:
+            found[place] = rank
+        rank += len(equals)
+    return found
+
+
+def _groups(
+    standings: Sequence[Standing], places: list[int], measures: Sequence[_Measure]
+) -> list[list[int]]:
+    """Places of equals, the best first."""
+    if not measures or len(places) < 2:
+        return [places] if places else []
+    (measure, noise), *further = measures
+    groups: list[list[int]] = []
+    most = 0.0
+    for place in sorted(places, key=lambda one: measure(standings[one])):
+        figure = measure(standings[place])
+        if not groups or figure > most:
+            groups.append([])
+            most = noise(figure)
+        groups[-1].append(place)
+    return [equals for group in groups for equals in _groups(standings, sorted(group), further)]
+
+
+def standing(part: SchemePart) -> Standing:
+    """What a calculated scheme is compared by."""
+    peaks = part.physical_peaks or part.partition_peaks
+    price = part.price
+    return Standing(
+        breaks=breaks(
+            operations=price.operations,
+            unmatched=price.unmatched,
+            unknown=price.unknown,
+            transactions=price.transactions,
+            split=price.split,
+            collisions=price.collisions,
+            collisions_estimated=price.collisions_estimated,
+            refused=price.refused,
+            refusal=part.refused,
+        ),
+        throttled=part.once.ratio,
+        billable=price.billable,
+        walked=price.walked,
+        hottest=next(peak.per_s for peak in peaks if peak.width_s == 10),
+    )
+
+
+def breaks(
+    *,
+    operations: int,
+    unmatched: int,
+    unknown: int,
+    transactions: int,
+    split: int,
+    collisions: int,
+    collisions_estimated: bool = False,
+    refused: int = 0,
+    refusal: str = "",
+) -> tuple[str, ...]:
+    """What would break the application, as clauses; the arguments are those of a `PricePart`.
+
+    Args:
+        refusal: An example of a key that the service refuses, and why.
+    """
+    found = []
+    if split:
+        share = percent(split / transactions)
+        found.append(
+            f"the service would refuse {share} of the transactions, whose entities would be in "
+            "several partitions"
+        )
+    if collisions:
+        about = "about " if collisions_estimated else ""
+        verb = agreed(collisions, "has", "have")
+        found.append(
+            f"{about}{counted(collisions, 'entity', 'entities')} would be lost, because "
+            f"{'it' if collisions == 1 else 'they'} {verb} the keys of another one"
+        )
+    if refused:
+        why = f" ({refusal})" if refusal else ""
+        found.append(f"the service would refuse the keys of {counted(refused, 'operation')}{why}")
+    if 2 * unmatched > operations:
+        found.append(
+            f"{percent(unmatched / operations)} of the operations keep their keys, because no "
+            "pattern matches them"
+        )
+    elif 2 * (unknown + unmatched) > operations:
+        found.append(
+            f"the new keys of {percent((unknown + unmatched) / operations)} of the operations are "
+            "not known"
+        )
+    return tuple(found)

@@ -1,0 +1,254 @@
+"""The keys of a part of a trace in columns, and as digests what schemes make of them.
+
+Each different key, and each part that a template takes of it, is looked at once for all schemes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from harness.model.operation import WHOLE_TABLE
+from harness.trace.operations import TracedQuery
+from harness.trace.whatif.digests import Array, Digests, digests_of, joined, scattered
+from harness.trace.whatif.load_sums import SEVERAL, PartitionLoads, summed
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, KeySource, NewKey, Scheme
+from harness.workload.keys.template import Reference
+
+Columns = dict[str, Array]
+Groups = Callable[[str], dict[str, str] | None]
+"""The values of the groups of a key; None if the pattern does not match it."""
+
+_BOUNDS = ("partition_from", "partition_before", "row_from", "row_before")
+_FROM_KEY, _FROM_ROW = frozenset((KeySource.PARTITION_KEY,)), frozenset((KeySource.ROW_KEY,))
+_SECONDS = 32
+
+
+class KeyTexts:
+    """Different keys, and what the templates of schemes take of each."""
+
+    def __init__(self, texts: Iterable[str | None]) -> None:
+        self.texts = [text for text in texts if text is not None]
+        self._values: dict[object, list[dict[str, str] | None]] = {}
+        self._matched: dict[object, Array] = {}
+        self._taken: dict[object, Digests] = {}
+
+    @functools.cached_property
+    def digests(self) -> Digests:
+        return digests_of(self.texts)
+
+    def values(self, pattern: object, groups: Groups) -> list[dict[str, str] | None]:
+        if pattern not in self._values:
+            self._values[pattern] = list(map(groups, self.texts))
+        return self._values[pattern]
+
+    def matched(self, pattern: object, groups: Groups) -> Array:
+        """Which of them the pattern matches."""
+        if pattern not in self._matched:
+            found = np.ones(len(self.texts), bool)
+            if pattern is not None:
+                found[[one is None for one in self.values(pattern, groups)]] = False
+            self._matched[pattern] = found
+        return self._matched[pattern]
+
+    def taken(self, reference: Reference, name: str, pattern: object, groups: Groups) -> Digests:
+        """What a reference takes of each of them, which templates name ``name``."""
+        function, whole = reference.function, reference.names == (name,)
+        if whole and not function.text:
+            return self.digests
+        at = None if whole else pattern, reference.names, function.text
+        if at not in self._taken:
+            found = self.texts
+            if not whole:
+                found = [
+                    "" if one is None else "".join(map(one.__getitem__, reference.names))
+                    for one in self.values(pattern, groups)
+                ]
+            if function.divisor:
+                crc = (self.digests if whole else digests_of(found)).crc
+                self._taken[at] = _choices(function.choices).at(crc % np.uint32(function.divisor))
+            else:
+                self._taken[at] = digests_of(list(map(function.of, found)))
+        return self._taken[at]
+
+
+@functools.lru_cache(64)
+def _choices(choices: tuple[str, ...]) -> Digests:
+    return digests_of(choices)
+
+
+class KeyColumns:
+    """The operations of one table, of a part of a trace.
+
+    Attributes:
+        second: Of what is asked of single entities, with ``amount``, ``key`` and ``row``.
+        key: Places of their PartitionKeys in ``keys``; -1 where a trace does not say it.
+        row: The same of RowKeys.
+        first: Places in these columns at which an operation begins.
+        asked: Of each query the place of what it asks for in ``queries``.
+        whole: Which queries are over several partitions.
+    """
+
+    def __init__(self, name: str, singles: Columns, parts: Columns, queries: Columns) -> None:
+        self.name = name
+        known: dict[str | None, int] = {None: -1}
+        rows: dict[str | None, int] = {None: -1}
+        self.second = np.concatenate([singles["second"], parts["second"]])
+        self.amount = np.concatenate([singles["amount"], parts["amount"]])
+        self.key = np.concatenate([_places(known, one["key"]) for one in (singles, parts)])
+        self.row = np.concatenate([_places(rows, one["row"]) for one in (singles, parts)])
+        count = len(singles["second"])
+        of_transactions = np.flatnonzero(np.diff(parts["number"], prepend=-1)) + count
+        self.transactions = len(of_transactions)
+        self.first = np.concatenate([np.arange(count), of_transactions])
+        bounds = [queries[name].tolist() for name in _BOUNDS]
+        numbers: dict[tuple[Any, ...], int] = {}
+        asked = zip(queries["key"].tolist(), *bounds, strict=True)
+        self.asked = np.array([numbers.setdefault(one, len(numbers)) for one in asked], np.int64)
+        self.queries = [(key, TracedQuery(*of)) for key, *of in numbers]
+        self.query_second, self.query_amount = queries["second"], queries["amount"]
+        self.query_key = _places(known, queries["key"])
+        self.whole = np.array([key == WHOLE_TABLE for key, _ in self.queries], bool)[self.asked]
+        self.keys, self.row_keys = KeyTexts(known), KeyTexts(rows)
+        # Equal keys of different tables are different partitions.
+        self._salt = scattered(digests_of([name]).crc) if name else np.uint32(0)
+
+    @functools.cached_property
+    def whole_rows(self) -> Array:
+        """Of which entities both keys are known."""
+        found: Array = (self.key >= 0) & (self.row >= 0)
+        return found
+
+    @functools.cached_property
+    def by_partition(self) -> PartitionLoads:
+        """The loads of recorded partitions, which are named by the places of their keys."""
+        of_rows, of_queries = self.key >= 0, (self.query_key >= 0) & ~self.whole
+        keys = np.concatenate([self.key[of_rows], self.query_key[of_queries]])
+        seconds = np.concatenate([self.second[of_rows], self.query_second[of_queries]])
+        amounts = np.concatenate([self.amount[of_rows], self.query_amount[of_queries]])
+        pairs, sums = summed(keys << _SECONDS | seconds, amounts)
+        return PartitionLoads(pairs >> _SECONDS, pairs & (2**_SECONDS - 1), sums)
+
+    @functools.cached_property
+    def scans(self) -> PartitionLoads:
+        """The loads of queries over several partitions."""
+        several = np.full(int(self.whole.sum()), SEVERAL)
+        return PartitionLoads(several, self.query_second[self.whole], self.query_amount[self.whole])
+
+    def numbers(self, crc: Array) -> Array:
+        """The numbers of partitions, by the digests of their PartitionKeys."""
+        return scattered(crc ^ self._salt)
+
+
+def _places(known: dict[str | None, int], keys: Array) -> Array:
+    """The places of keys among the known ones, which are extended. That of none is -1."""
+    listed = keys.tolist()
+    new = [key for key in dict.fromkeys(listed) if key not in known]
+    known.update(zip(new, itertools.count(len(known) - 1)))
+    return np.fromiter(map(known.__getitem__, listed), np.int64, len(listed))
+
+
+class NewKeys:
+    """The keys of the operations of a table under a scheme, as digests.
+
+    Attributes:
+        by_key: The new partition depends on the recorded PartitionKey alone.
+    """
+
+    def __init__(self, scheme: Scheme, table: KeyColumns) -> None:
+        self._scheme, self._table = scheme, table
+        self._applies = scheme.applies_to(table.name)
+        self.by_key = scheme.by_partition_key or not self._applies
+
+    def partitions(self, key: Array, row: Array) -> tuple[Array, Array]:
+        """The partitions of entities, by the places of their keys; and which are not matched."""
+        table, scheme = self._table, self._scheme
+        recorded = table.keys.digests.crc[key]
+        if not self._applies:
+            return table.numbers(recorded), np.zeros(len(key), bool)
+        matched = table.keys.matched(scheme.match_partition_key, self._of_key)[key]
+        if scheme.matches_row_key:
+            matched = matched & table.row_keys.matched(scheme.match_row_key, self._of_row)[row]
+        new = self._filled(scheme.partition_template, key, row)
+        return table.numbers(np.where(matched, new, recorded)), ~matched
+
+    def entities(self, key: Array, row: Array) -> tuple[Array, Array]:
+        """Numbers of entities by their new keys, and by their recorded keys."""
+        table, scheme = self._table, self._scheme
+        partitions, unmatched = self.partitions(key, row)
+        recorded = new = table.row_keys.digests.crc[row]
+        if not scheme.keeps_row_key:
+            new = np.where(unmatched, recorded, self._filled(scheme.row_template, key, row))
+        before = table.numbers(table.keys.digests.crc[key])
+        return _entities(partitions, new), _entities(before, recorded)
+
+    def name(self, key: int, row: int | None) -> str:
+        """The new partition of an entity, as it is named in counts."""
+        table, scheme = self._table, self._scheme
+        recorded = table.keys.texts[key]
+        values = scheme.values(recorded, None if row is None else table.row_keys.texts[row])
+        new = recorded
+        if values is not None and self._applies:
+            new = scheme.partition_template.fill(values)
+        return f"{table.name}/{new}" if table.name else new
+
+    def _filled(self, template: NewKey, key: Array, row: Array) -> Array:
+        table, scheme = self._table, self._scheme
+        whole: Digests | None = None
+        for part in template.parts:
+            if isinstance(part, str):
+                one = digests_of([part])
+            elif part.sources == _FROM_KEY:
+                pattern = scheme.match_partition_key
+                one = table.keys.taken(part.reference, PARTITION_KEY, pattern, self._of_key).at(key)
+            elif part.sources == _FROM_ROW:
+                pattern = scheme.match_row_key
+                one = table.row_keys.taken(part.reference, ROW_KEY, pattern, self._of_row).at(row)
+            else:
+                one = self._of_both(part.reference, key, row)
+            whole = one if whole is None else joined(whole, one)
+        assert whole is not None
+        return np.broadcast_to(whole.crc, key.shape)
+
+    def _of_both(self, reference: Reference, key: Array, row: Array) -> Digests:
+        """What a reference takes of both keys."""
+        keys = self._table.keys.values(self._scheme.match_partition_key, self._of_key)
+        rows = self._table.row_keys.values(self._scheme.match_row_key, self._of_row)
+        pairs = ((keys[one], rows[two]) for one, two in zip(key, row, strict=True))
+        return digests_of(
+            [
+                "" if one is None or two is None else reference.of({**one, **two})
+                for one, two in pairs
+            ]
+        )
+
+    def _of_key(self, key: str) -> dict[str, str] | None:
+        return self._scheme.values(key, None)
+
+    def _of_row(self, row: str) -> dict[str, str] | None:
+        values: dict[str, str] = {}
+        return values if self._scheme.takes_row(row, values) else None
+
+
+def _entities(partitions: Array, rows: Array) -> Array:
+    return partitions.astype(np.uint64) << np.uint64(32) | scattered(rows).astype(np.uint64)
+
+
+def keeps_entities(scheme: Scheme) -> bool:
+    """Whether no two entities can get the same keys: both recorded keys can be read off."""
+    fields = [part for part in scheme.partition_template.parts if not isinstance(part, str)]
+    others = [
+        one
+        for one in fields
+        if one.reference.names != (PARTITION_KEY,) or one.reference.function.text
+    ]
+    return (
+        scheme.keeps_row_key
+        and len(fields) == len(others) + 1
+        and scheme.match_partition_key is scheme.match_row_key is None
+        and all(one.sources == _FROM_ROW for one in others)
+    )

@@ -1,0 +1,356 @@
+"""The load of a trace under many key schemes, by aggregation and without the limits' decisions.
+
+A screening finds which schemes are worth an exact calculation. DuckDB reads the columns, each
+different key is looked at once for all schemes, and partitions are told apart by the digests of
+their keys. Loads are in entities, whatever the limits are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from harness.measure.record.whatif import HotPart, PeakPart
+from harness.measure.verdict.ranking import Standing, breaks
+from harness.model.outcome import Outcome
+from harness.trace.operations import TracedQuery
+from harness.trace.reader import Trace
+from harness.trace.schema import PART
+from harness.trace.whatif.digests import Array, digests_of
+from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, keeps_entities
+from harness.trace.whatif.load_sums import MOST_SECONDS, SEVERAL, LoadSums, PartitionLoads
+from harness.trace.whatif.rekeying import Rekeying, TreatedQuery
+from harness.trace.whatif.scheme import Scheme
+
+_MOST_TRACKED = 50_000
+"""Entities that are compared for collisions, and queries whose treatment is remembered."""
+_WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
+
+_PLACE = """
+    hash(table_name) AS "table", epoch_ms(sent_at::TIMESTAMP) AS "at", partition_key AS "key"
+"""
+_AMOUNT = f"""
+    (CASE WHEN entities = 0 AND outcome IN ({_WANTED}) THEN 1
+          ELSE coalesce(entities, 0) END)::DOUBLE AS amount
+"""
+_SINGLES = f"""
+SELECT {_PLACE}, row_key AS "row", {_AMOUNT} FROM {PART} AND kind NOT IN ('query', 'transaction')
+"""
+_PARTS = f"""
+SELECT "table", "at", "key", "number", unnest("rows") AS "row",
+    (CASE WHEN entities = 0 AND wanted THEN len("rows") ELSE coalesce(entities, 0) END)::DOUBLE
+        / len("rows") AS amount
+FROM (
+    SELECT {_PLACE}, row_number() OVER () AS "number", entities,
+        outcome IN ({_WANTED}) AS wanted,
+        CASE WHEN len(parts) > 0 THEN list_transform(parts, lambda part: part.row_key)
+             ELSE [NULL] END AS "rows"
+    FROM {PART} AND kind = 'transaction'
+)
+"""
+_QUERIES = f"""
+SELECT {_PLACE}, query.partition_from AS partition_from,
+    query.partition_before AS partition_before, query.row_from AS row_from,
+    query.row_before AS row_before, {_AMOUNT}
+FROM {PART} AND kind = 'query'
+"""
+_TABLES = f"""
+SELECT hash(table_name) AS "table", first(coalesce(table_name, '')) AS "name"
+FROM {PART} GROUP BY 1
+"""
+
+Progress = Callable[[int], None]
+"""Is told how many operations were read since it was told last."""
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _Counts:
+    """Counts of operations, as in a `ScreenedScheme`."""
+
+    unknown: int = 0
+    unmatched: int = 0
+    transactions: int = 0
+    split: int = 0
+    queries: int = 0
+    needed: int = 0
+    spread: int = 0
+    scans: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenedScheme:
+    """The load under one scheme. Counts of operations are those of a `PricePart`.
+
+    Attributes:
+        operations: All of the trace.
+        entities: All that they count; of operations that the service failed to serve one each.
+        partitions: Estimated, within about 3 %, if ``partitions_estimated`` is set.
+        hottest: The partitions with most entities, the hottest first.
+        partition_peaks: Highest rates of any one partition over 1 s and 10 s.
+        account_peaks: The same of all together.
+        over: Share of the entities over the limit of their partition, or of the account, second by
+            second: about what would be throttled without retries.
+        needed: Partitions that queries visit: one for each, more for those that are spread.
+        collisions: Entities that share their new keys with another one.
+    """
+
+    scheme: Scheme
+    operations: int
+    entities: float
+    partitions: int
+    partitions_estimated: bool
+    hottest: tuple[HotPart, ...]
+    partition_peaks: tuple[PeakPart, ...]
+    account_peaks: tuple[PeakPart, ...]
+    over: float
+    unknown: int
+    unmatched: int
+    transactions: int
+    split: int
+    queries: int
+    needed: int
+    spread: int
+    scans: int
+    collisions: int
+    collisions_estimated: bool
+
+    @property
+    def standing(self) -> Standing:
+        """What the scheme is compared by, in `harness.measure.verdict.ranking.ranks`."""
+        return Standing(
+            breaks=breaks(
+                operations=self.operations,
+                unmatched=self.unmatched,
+                unknown=self.unknown,
+                transactions=self.transactions,
+                split=self.split,
+                collisions=self.collisions,
+                collisions_estimated=self.collisions_estimated,
+            ),
+            throttled=self.over,
+            billable=self.operations - self.queries + self.needed,
+            walked=self.scans,
+            hottest=self.partition_peaks[-1].per_s,
+        )
+
+
+def screen(
+    trace: Trace,
+    schemes: Sequence[Scheme],
+    *,
+    partition_per_s: float,
+    account_per_s: float,
+    rate: float = 1.0,
+    progress: Progress = lambda operations: None,
+) -> list[ScreenedScheme]:
+    """The load of a trace under each scheme, in the order of ``schemes``.
+
+    The trace is read once, in slices: memory grows with the schemes, not with the operations.
+
+    Args:
+        partition_per_s: Limit of a partition in entities/s, for `ScreenedScheme.over`.
+        account_per_s: The same of the account.
+        rate: Multiple of the recorded traffic: the instants are divided by it.
+    """
+    first_ms, second_ms = trace.first_ms, 1000 * rate
+    screenings = [_Screening(scheme, partition_per_s, account_per_s) for scheme in schemes]
+    operations = 0
+    for found, rows, until_ms in trace.answers((_TABLES, _SINGLES, _PARTS, _QUERIES)):
+        names, *kinds = found
+        for columns in kinds:
+            second = ((columns.pop("at") - first_ms) / second_ms).astype(np.int64)
+            columns["second"] = np.clip(second, 0, MOST_SECONDS - 1)
+        tables = [
+            KeyColumns(name, *(_of_table(columns, table) for columns in kinds))
+            for table, name in zip(names["table"], names["name"].tolist(), strict=True)
+        ]
+        until = MOST_SECONDS if until_ms is None else int((until_ms - first_ms) / second_ms)
+        for screening in screenings:
+            screening.add(tables, until)
+        operations += rows
+        progress(rows)
+    return [one.finish(operations) for one in screenings]
+
+
+def _of_table(columns: Columns, table: int) -> Columns:
+    """The rows of one table."""
+    chosen = columns["table"] == table
+    return columns if chosen.all() else {name: of[chosen] for name, of in columns.items()}
+
+
+class _Collisions:
+    """Entities that would share both keys with another one; of many a part, by their digests."""
+
+    def __init__(self) -> None:
+        self._bits = 0
+        self._new, self._recorded = np.empty(0, np.uint64), np.empty(0, np.uint64)
+
+    @property
+    def estimated(self) -> bool:
+        return self._bits > 0
+
+    @property
+    def count(self) -> int:
+        return (len(self._new) - len(np.unique(self._new))) << self._bits
+
+    def add(self, new: Array, recorded: Array) -> None:
+        """Note entities by numbers of their new keys, and of their recorded keys."""
+        new = np.concatenate([self._new, new])
+        recorded = np.concatenate([self._recorded, recorded])
+        while True:
+            tracked = new & np.uint64((1 << self._bits) - 1) == 0
+            new, recorded = new[tracked], recorded[tracked]
+            order = np.lexsort((recorded, new))
+            new, recorded = new[order], recorded[order]
+            other = np.ones(len(new), bool)
+            other[1:] = (new[1:] != new[:-1]) | (recorded[1:] != recorded[:-1])
+            new, recorded = new[other], recorded[other]
+            if len(new) <= _MOST_TRACKED:
+                break
+            self._bits += 1
+        self._new, self._recorded = new, recorded
+
+
+class _Screening:
+    """One scheme, and what is found of it."""
+
+    def __init__(self, scheme: Scheme, partition_per_s: float, account_per_s: float) -> None:
+        self._scheme = scheme
+        self._rekeying = Rekeying(scheme, rows=False)
+        self._treated: dict[tuple[str, str | None, TracedQuery], tuple[TreatedQuery, Array]] = {}
+        self._sums = LoadSums(partition_per_s, account_per_s)
+        self._collisions = None if keeps_entities(scheme) else _Collisions()
+        self._counts = _Counts()
+        self._names: dict[int, str] = {}
+        # Numbers of partitions of the latest part, and how the name at a place is found.
+        self._found: list[tuple[Array, Callable[[int], str]]] = []
+
+    def add(self, tables: Sequence[KeyColumns], until: int) -> None:
+        """Add a part of the trace; later operations are not before the second ``until``."""
+        loads: list[PartitionLoads] = []
+        self._found = []
+        for table in tables:
+            keys = NewKeys(self._scheme, table)
+            self._counts.transactions += table.transactions
+            self._counts.queries += len(table.asked)
+            loads += self._by_key(table, keys) if keys.by_key else self._by_row(table, keys)
+            if self._collisions is not None and self._scheme.applies_to(table.name):
+                known = table.whole_rows
+                self._collisions.add(*keys.entities(table.key[known], table.row[known]))
+        self._sums.add(loads, until)
+        sums = self._sums
+        for number in (*sums.hottest(), *(int(peak.partition) for peak in sums.peaks)):
+            if number not in self._names:
+                self._learn(number)
+
+    def finish(self, operations: int) -> ScreenedScheme:
+        sums, collisions = self._sums, self._collisions
+        sums.add([], MOST_SECONDS)
+        whole = max(1.0, sums.total)
+        return ScreenedScheme(
+            scheme=self._scheme,
+            operations=operations,
+            entities=sums.total,
+            partitions=sums.partitions,
+            partitions_estimated=sums.estimated,
+            hottest=tuple(
+                HotPart(
+                    partition=self._names.get(number, ""),
+                    at_least=total / whole,
+                    at_most=total / whole,
+                )
+                for number, total in sums.hottest().items()
+            ),
+            partition_peaks=sums.rates(sums.peaks, self._names),
+            account_peaks=sums.rates(sums.account_peaks, {}),
+            over=sums.over / whole,
+            collisions=0 if collisions is None else collisions.count,
+            collisions_estimated=collisions is not None and collisions.estimated,
+            **dataclasses.asdict(self._counts),
+        )
+
+    def _learn(self, number: int) -> None:
+        """Remember the name of a partition of the latest part."""
+        for numbers, name in self._found:
+            places = np.flatnonzero(numbers == number)
+            if len(places):
+                self._names[number] = name(int(places[0]))
+                return
+
+    def _by_key(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
+        """The loads where each recorded partition becomes one."""
+        every = np.arange(len(table.keys.texts))
+        numbers, unmatched = keys.partitions(every, every)
+        self._found.append((numbers, lambda place: keys.name(place, None)))
+        operations = np.concatenate([table.key[table.first], table.query_key])
+        counts = self._counts
+        counts.unknown += int((operations < 0).sum())
+        counts.unmatched += int(unmatched[operations[operations >= 0]].sum())
+        counts.needed += len(table.asked)
+        if not self._scheme.identity and self._scheme.applies_to(table.name):
+            bounded = [of.partition_from or of.partition_before for _, of in table.queries]
+            of_tables = np.array([one is not None for one in bounded], bool)[table.asked]
+            counts.scans += int((of_tables & table.whole).sum())
+        recorded = table.by_partition
+        return [recorded._replace(partition=numbers[recorded.partition]), table.scans]
+
+    def _by_row(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
+        """The loads where the new partition of an entity depends on its RowKey."""
+        known, counts = table.whole_rows, self._counts
+        key, row = table.key[known], table.row[known]
+        numbers, unmatched = keys.partitions(key, row)
+        self._found.append((numbers, lambda place: keys.name(int(key[place]), int(row[place]))))
+        if len(table.first):
+            unknown = np.logical_or.reduceat(~known, table.first)
+            of_all = np.zeros(len(known), numbers.dtype)
+            of_all[known] = numbers
+            least = np.minimum.reduceat(of_all, table.first)
+            apart = least != np.maximum.reduceat(of_all, table.first)
+            counts.unknown += int(unknown.sum())
+            counts.split += int((apart & ~unknown).sum())
+            of_all[known] = unmatched
+            counts.unmatched += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
+        loads = PartitionLoads(numbers, table.second[known], table.amount[known])
+        return [loads, self._queries(table, keys)] if len(table.asked) else [loads]
+
+    def _queries(self, table: KeyColumns, keys: NewKeys) -> PartitionLoads:
+        """The loads of queries, divided evenly over the partitions that they need."""
+        treated = [self._of_query(table, keys, *query) for query in table.queries]
+        counts, times = self._counts, np.bincount(table.asked).tolist()
+        for number, (one, _) in zip(times, treated, strict=True):
+            counts.unknown += number * one.unknown
+            counts.unmatched += number * one.unmatched
+            counts.spread += number * one.spread
+            counts.scans += number * one.scan
+            counts.needed += number * len(one.names)
+        names = [name for one, _ in treated for name in one.names]
+        numbers = np.concatenate([numbers for _, numbers in treated])
+        self._found.append((numbers, names.__getitem__))
+        sizes = np.array([len(numbers) for _, numbers in treated])
+        needed = sizes[table.asked]
+        query = np.repeat(np.arange(len(table.asked)), needed)
+        # Places within the partitions of a query.
+        within = np.arange(len(query)) - np.repeat(np.cumsum(needed) - needed, needed)
+        begins = np.cumsum(sizes) - sizes
+        return PartitionLoads(
+            numbers[begins[table.asked][query] + within],
+            table.query_second[query],
+            (table.query_amount / np.maximum(1, needed))[query],
+        )
+
+    def _of_query(
+        self, table: KeyColumns, keys: NewKeys, key: str | None, asked: TracedQuery
+    ) -> tuple[TreatedQuery, Array]:
+        """What becomes of a query, and the numbers of its partitions."""
+        query = table.name, key, asked
+        if query not in self._treated:
+            if len(self._treated) >= _MOST_TRACKED:
+                self._treated.clear()
+            treated = self._rekeying.treated(*query)
+            of_names = [self._rekeying.places[name][1] for name in treated.names]
+            numbers = table.numbers(digests_of([one or "" for one in of_names]).crc)
+            numbers[[one is None for one in of_names]] = SEVERAL
+            self._treated[query] = treated, numbers
+        return self._treated[query]

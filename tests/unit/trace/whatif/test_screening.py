@@ -1,0 +1,93 @@
+"""A screening has the loads and the prices of the exact calculation."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from harness.gateway.limits import GatewayLimits
+from harness.trace.reader import Trace
+from harness.trace.whatif.digests import digests_of, joined
+from harness.trace.whatif.scheme import as_recorded, parse_scheme, read_scheme
+from harness.trace.whatif.screening import ScreenedScheme, screen
+from harness.trace.whatif.whatif import what_if
+from tests.unit.trace.whatif.test_simulation import Requests, recorded, steady
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+KEYS = {
+    "a hash as prefix": {"partition_key": "{partition_key:hash2}-{partition_key}"},
+    "the RowKey": {"partition_key": "{row_key}", "row_key": "{partition_key}"},
+    "one for all": {"partition_key": "all"},
+    "of both keys": {"partition_key": "{partition_key+row_key:hash1}"},
+    "parts": {"partition_key": "{row_key:first9}-{partition_key:lower}"},
+}
+COUNTS = ("operations", "unknown", "unmatched", "transactions", "split", "queries", "spread")
+
+
+def screened(
+    trace: Trace, keys: dict[str, str], partition_per_s: float = 1e9, account_per_s: float = 1e9
+) -> ScreenedScheme:
+    scheme = parse_scheme("tried", {"keys": keys}, "tried.toml")
+    [found] = screen(trace, [scheme], partition_per_s=partition_per_s, account_per_s=account_per_s)
+    return found
+
+
+@pytest.mark.parametrize("name", ["hot-tenant", "append-only-log", "even-spread"])
+def test_screened_schemes_are_as_calculated(name: str) -> None:
+    """Peaks, partitions and prices of recorded applications are equal under each scheme; a
+    screening divides what a query scans exactly, a calculation by whole entities."""
+    folder = EXAMPLES / name
+    schemes = [parse_scheme(one, {"keys": keys}, one) for one, keys in KEYS.items()]
+    schemes += [read_scheme(path) for path in sorted(folder.glob("*.toml"))]
+    trace = Trace(folder / f"{name}.parquet")
+    exact = what_if(trace, schemes, GatewayLimits(), name=name, limits_name="published").schemes
+    found = screen(
+        trace, [as_recorded(), *schemes], partition_per_s=2000, account_per_s=20_000, rate=1.0
+    )
+    for one, part in zip(found, exact, strict=True):
+        for count in COUNTS:
+            assert getattr(one, count) == getattr(part.price, count), (part.name, count)
+        assert one.collisions == part.price.collisions
+        assert one.entities == part.total
+        assert [peak.per_s for peak in one.account_peaks] == [
+            peak.per_s for peak in part.account_peaks[:2]
+        ]
+        if not one.spread:
+            assert one.partitions == part.partitions, part.name
+            assert [peak.per_s for peak in one.partition_peaks] == pytest.approx(
+                [peak.per_s for peak in part.partition_peaks[:2]]
+            )
+            for hot, exactly in zip(one.hottest, part.hot, strict=False):
+                assert hot.at_least == pytest.approx(exactly.at_least)
+
+
+def test_what_is_over_a_limit_is_counted_second_by_second(tmp_path: Path) -> None:
+    """Of 300 entities in each second of a partition that serves 100, two thirds are over, and of
+    these 100 the account serves half."""
+    trace = recorded(tmp_path, steady(300, 5, ["hot"]))
+    keys = {"partition_key": "{partition_key}"}
+    assert screened(trace, keys, partition_per_s=100).over == pytest.approx(2 / 3)
+    both = screened(trace, keys, partition_per_s=100, account_per_s=50)
+    assert both.over == pytest.approx(5 / 6)
+    assert screened(trace, keys, partition_per_s=math.inf).over == 0
+
+
+def test_many_partitions_are_counted_in_fixed_memory(tmp_path: Path) -> None:
+    """Above 65,536 partitions the number is an estimate; the heaviest is known nevertheless."""
+    requests: Requests = [(place / 10_000, f"{place:08}", "r") for place in range(100_000)]
+    requests += [(10.0 + place / 100, "hot", f"r{place}") for place in range(200)]
+    found = screened(recorded(tmp_path, requests), {"partition_key": "{partition_key}"})
+    assert found.partitions_estimated
+    assert found.partitions == pytest.approx(100_001, rel=0.05)
+    assert found.hottest[0].partition == "hot"
+    assert found.hottest[0].at_least == pytest.approx(200 / 100_200)
+
+
+def test_the_digest_of_a_key_is_that_of_its_parts() -> None:
+    """Joined digests are those of the joined texts, whatever their lengths are."""
+    parts = ["", "a", "tenant-07", "ü€", "x" * 1000]
+    found = joined(digests_of(parts), digests_of(parts[::-1]))
+    whole = [first + then for first, then in zip(parts, parts[::-1], strict=True)]
+    assert found.crc.tolist() == digests_of(whole).crc.tolist()
