@@ -52,6 +52,11 @@ def counted(count: int, word: str, plural: str | None = None) -> str:
     return f"{count:,} {agreed(count, word, plural or word + 's')}"
 
 
+def some(count: int) -> str:
+    """How many "of them": ``none``, ``20``."""
+    return f"{count:,}" if count else "none"
+
+
 def agreed(count: int, one: str, more: str) -> str:
     """The word that goes with a count: ``was`` for 1, ``were`` for others."""
     return one if count == 1 else more

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from harness.measure.record.record import LoadingPart, RunRecord
-from harness.model.figures import agreed, counted, listed, number, per_operation, percent
+from harness.model.figures import agreed, counted, listed, number, per_operation, percent, some
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling, outcome_of
 
 
@@ -95,7 +95,7 @@ def attempts_words(record: RunRecord) -> tuple[str, str]:
         refused += f"; the gateway refused {record.enforced.refused_words}"
     elif record.request_units is None and record.throttled_ratio:
         # Cosmos DB does not say whose limit it was.
-        refused += f", {throttled['account']:,} of them by an account's limit"
+        refused += f", {some(throttled['account'])} of them by an account's limit"
     return requests, refused
 
 

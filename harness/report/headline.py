@@ -7,7 +7,7 @@ from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import VerdictResult
-from harness.model.figures import agreed, counted, number, of_core, percent, request_units
+from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.services.service import Scope
 from harness.report.events import stall_sentence
 from harness.report.limits import (
@@ -137,9 +137,10 @@ def _throttled(record: RunRecord) -> str:
             others = f" {counted(more, 'other')} had {percent(1 - share)} of the throttling."
         at = _at(record, partition_limit(record))
         return f"Partition {name} was throttled{at}.{used}{others}"
+    if len(throttled) == 1:
+        return f"Partition {name} and queries over several partitions were throttled.{used}"
     least = "" if record.partitions_folded is None else "At least "
-    number_of, were = counted(len(throttled), "partition"), agreed(len(throttled), "was", "were")
-    return f"{least}{number_of} {were} throttled, {name} the most.{used}"
+    return f"{least}{len(throttled):,} partitions were throttled, {name} the most.{used}"
 
 
 def _charged(part: OperationPart) -> float:

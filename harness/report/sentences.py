@@ -160,7 +160,8 @@ def advised(part: AdvicePart) -> tuple[str, str]:
 def next_step(record: RunRecord) -> str | None:
     """What the most important piece of advice says to do, without its reason; None without one."""
     for part in record.verdict.advice:
-        step, _, _ = part.text.partition(": ")
+        # In records of earlier versions the reason is behind a colon.
+        step = part.text if part.why else part.text.partition(": ")[0]
         return f"{step.rstrip('.')}."
     return None
 

@@ -20,6 +20,7 @@ from harness.model.figures import (
     of_core,
     per_operation,
     percent,
+    some,
 )
 from harness.model.operation import FOLDED
 from harness.model.outcome import REGULAR_STATUSES, Fault, Outcome, Scope, throttled_of
@@ -350,7 +351,7 @@ def _scopes(evidence: Evidence) -> str:
     attempts, enforced = evidence.snapshot.attempts, evidence.enforced
     if enforced is not None and enforced.refused_words:
         return f": the gateway refused {enforced.refused_words}"
-    return f": {throttled_of(attempts, Scope.ACCOUNT):,} of them by the account's limit"
+    return f": {some(throttled_of(attempts, Scope.ACCOUNT))} of them by the account's limit"
 
 
 def _failed(evidence: Evidence) -> Iterator[str]:

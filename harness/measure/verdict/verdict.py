@@ -239,12 +239,14 @@ def _where(evidence: Evidence, by: str) -> str:
         rate = f"{number(enforced.rates[by])} {unit.rate}"
         return f"{part} by the limit of {rule.whose}: {rate} for {rule.covers}"
     if by == "account" or most is None:
-        count = throttled_of(snapshot.attempts, Scope.ACCOUNT)
+        count, of_all = throttled_of(snapshot.attempts, Scope.ACCOUNT), snapshot.throttled
         where, rate = "the account", ""
         if account is not None:
             count, where = account.throttled(Scope.ACCOUNT), f"account {account.name}"
             rate = f" ({number(account.entities_per_s.mean)} {unit.rate})"
-        return f"{_part(count, snapshot.throttled)} for {where}{rate}"
+        elif enforced is not None and enforced.refused_by is not None:
+            count, of_all = enforced.refusals[by], sum(enforced.refusals.values())
+        return f"{_part(count, of_all)} for {where}{rate}"
     of = f" of account {most.account}" if most.account else ""
     rate, limit = f"{number(most.entities_per_s.mean)} {unit.rate}", evidence.partition_limit
     if most.request_units is not None:
@@ -336,28 +338,31 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             f"{why if evidence.kind.charges else ''}; the endpoint served "
             f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
         )
-    hottest = evidence.busiest
-    partition = 0.0 if hottest is None else evidence.rate(hottest.entities_per_s)
-    name = "no partition" if hottest is None else named(hottest)
-    least = "" if hottest is None else least_words(evidence, hottest)
-    which = "the account"
+    which, partition = "the account", 0.0
     if busiest is not None:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
     whole = number(targets.account)
     if targets.word("account") != targets.word("partition"):
         whole = f"the {targets.named('account')}"
-    figures = (
-        f"{name} served {least}{number(partition)} {evidence.unit.rate} "
-        f"({percent(partition / targets.partition)} of the {targets.named('partition')}), "
-        f"{which} {least_words(evidence)}{number(account)} "
-        f"({percent(account / targets.account)} of {whole}); "
-        f"{throttled_words(snapshot)}"
-    )
+    rate = f"{least_words(evidence)}{number(account)}"
+    if (hottest := evidence.busiest) is None:
+        best = "" if evidence.watched is None else f" in the {best_over(evidence.length_s)}"
+        figures = f"only queries over several partitions were sent; {which} served {rate} "
+        figures += f"{evidence.unit.rate}{best}"
+    else:
+        partition = evidence.rate(hottest.entities_per_s)
+        figures = (
+            f"{_when(evidence)}{named(hottest)} served "
+            f"{least_words(evidence, hottest)}{number(partition)} "
+            f"{evidence.unit.rate} ({percent(partition / targets.partition)} of the "
+            f"{targets.named('partition')}), {which} {rate}"
+        )
+    figures += f" ({percent(account / targets.account)} of {whole}); {throttled_words(snapshot)}"
     result, lead, danger = VerdictResult.WITHIN_TARGET, "Within target", ""
     if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
         danger = f", but {_danger(evidence, partition > targets.partition)}"
-    return _verdict(result, limited_by, f"{lead}: {_when(evidence)}{figures}{danger}.")
+    return _verdict(result, limited_by, f"{lead}: {figures}{danger}.")
 
 
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
