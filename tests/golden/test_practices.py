@@ -7,9 +7,12 @@ occasion.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
+from harness.model.services import USUAL
+from harness.model.services.cosmos import COSMOS
 from harness.profile.checks.observed import observe
 from harness.profile.practices import generator
 from harness.profile.practices.checklist import PRACTICES
@@ -205,23 +208,50 @@ load.max_entities_per_s = inf
 [entity-size]
 entity.size_bytes = 4096
 entity.size_bytes = 1024
+[request-units]
+fields.key.values = 2000; mix.insert = 1; load.operations_per_s = 5000
+fields.key.values = 2000; mix.insert = 1; load.operations_per_s = 500
+provisioned = false; mix.insert = 1; load.operations_per_s = 500
+[hot-partition-key]
+design = 'compare-single'; mix.insert = 1; load.operations_per_s = 2000
+design = 'compare-single'; mix.insert = 1; load.operations_per_s = 100
+fields.key.values = 2000; mix.insert = 1
+[physical-partitions]
+design = 'compare-single'; mix.insert = 1; load.operations_per_s = 2000
+fields.key.values = 2000; mix.insert = 1
+[key-bytes]
+fields.key.prefix = '900 x €'; entity.size_bytes = 8192; mix.insert = 1
+fields.key.prefix = '110 x p'; entity.size_bytes = 4096; mix.insert = 1
+fields.key.values = 2000; mix.insert = 1
+[cross-partition]
+mix.partition_range_scan = 1
+mix.partition_range_scan = 1; endpoint.physical_partitions = 20
+[transaction-bytes]
+mix.transaction = 1; keys.rows_per_partition = 100; transaction.operations = 100; \
+entity.size_bytes = 60000
+mix.transaction = 1
 """
-"""Practices, and the settings of profiles that they are looked for in."""
-OF_RUNS = {"non-retryable", "partition-moves", "account-spread"}
+"""Practices, and the settings of profiles that they are looked for in. Those of Cosmos DB have
+18,000 RU/s over three physical partitions, unless they are not ``provisioned``."""
+PROVISIONED = {"endpoint": {"provisioned_ru_per_s": 18_000, "physical_partitions": 3}}
+OF_RUNS = {"non-retryable", "partition-moves", "account-spread", "costly-operations"}
 TRIED_BESIDE = {"blob-names", "valid-keys"}
 
 
-def profile(settings: str) -> Profile:
+def profile(settings: str, more: dict[str, dict[str, Any]]) -> Profile:
     """A profile of 20 partitions with 50 rows, or of 200 with one, unless it says otherwise.
 
     ``design`` is the name of a documented one.
     """
-    content: dict[str, Any] = tomllib.loads(settings.replace("; ", "\n"))
+    written = re.sub(r"'(\d+) x (.)'", lambda of: f"'{of[2] * int(of[1])}'", settings)
+    content: dict[str, Any] = tomllib.loads(written.replace("; ", "\n"))
     base, name = SPREAD, content.pop("design", None)
     if name is not None:
         base = sized_settings(
             name, 200 if documented(name, rows_per_partition=1).one_row else 20, 50
         )
+    if content.pop("provisioned", True):
+        base = base | more
     for part, defaults in base.items():
         given = content.setdefault(part, {})
         for setting, value in defaults.items():
@@ -241,13 +271,14 @@ def test_each_practice_is_offended_by_what_offends_it_alone() -> None:
             practice = named.pop(line[1:-1])
             lines += [f"# {practice.name}", ""]
             continue
-        look = practice.look(observe(profile(line), SAMPLE).seen())
+        of_cosmos = practice.applies == UNIT_LIMITS
+        made = profile(line, PROVISIONED if of_cosmos else {})
+        look = practice.look(observe(made, SAMPLE, COSMOS if of_cosmos else USUAL).seen())
         lines.append(line)
         if look is not None:
             assert bool(look.change) is (look.severity.value != "fine")
             lines += [f"  {look.severity.value}: {look.why}", *([look.change] * bool(look.change))]
         lines.append("")
     of_runs = {one.name for one in vars(generator).values() if isinstance(one, Practice)}
-    rest = {name for name, practice in named.items() if practice.applies != UNIT_LIMITS}
-    assert rest == OF_RUNS | TRIED_BESIDE | of_runs
+    assert set(named) == OF_RUNS | TRIED_BESIDE | of_runs
     check("practices.txt", "\n".join(lines))

@@ -1,10 +1,35 @@
-"""The shipped profiles that tests go through."""
+"""Profiles for tests: the shipped ones, and small ones made of a few settings."""
 
 from __future__ import annotations
 
-from harness.profile.profile_loader import resolve, shipped_names
+from collections.abc import Mapping
+from typing import Any
+
+from harness.profile.checks.seen import Seen
+from harness.profile.practices.checklist import PRACTICES
+from harness.profile.practices.practice import Assessment
+from harness.profile.profile_loader import parse, resolve, shipped_names
+from harness.profile.settings.schema import Profile
 
 
 def without_trace() -> list[str]:
     """The shipped profiles that can be made without a file of the user: all but replays."""
     return [name for name in shipped_names() if resolve(name).profile.replay is None]
+
+
+def profile_of(settings: Mapping[str, Any], **parts: Any) -> Profile:
+    """The smallest profile with these settings, by their full names, and these parts."""
+    content: dict[str, Any] = {"question": "Why?", **parts}
+    for name, value in settings.items():
+        *path, last = name.split(".")
+        place = content
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return parse(content, source="a test")
+
+
+def look_of(name: str, seen: Seen) -> Assessment | None:
+    """What the practice of this name says of what was seen."""
+    (practice,) = [practice for practice in PRACTICES if practice.name == name]
+    return practice.look(seen)

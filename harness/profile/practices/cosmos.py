@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from harness.model.figures import number, percent
 from harness.model.figures import request_units as units_words
 from harness.model.physical_partitions import MAX_REQUEST_BYTES
@@ -152,7 +154,8 @@ def physical_partitions(seen: Seen) -> Assessment | None:
 
 def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessment:
     """Whether ``share`` of the request units is too much for one physical partition."""
-    reached = charges.throughput.partition_ru_per_s / (share or 1.0)
+    # In a sample of many keys none may stand out.
+    reached = charges.throughput.partition_ru_per_s / share if share else math.inf
     provisioned, wanted = charges.throughput.ru_per_s, charges.per_s
     most = provisioned if provisioned is not None else wanted
     if most is not None and reached >= _NEAR * most:

@@ -17,9 +17,9 @@ from harness.profile.checks.observed import TableKeys, matching_of, observe
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of, of_severity
 from harness.profile.practices.keys import refused_keys
-from harness.profile.practices.practice import Assessment, Severity
-from harness.profile.profile_loader import parse, resolve
-from harness.profile.settings.schema import Profile
+from harness.profile.practices.practice import Severity
+from harness.profile.profile_loader import resolve
+from tests.support.profiles import look_of, profile_of
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600
@@ -32,25 +32,8 @@ SPREAD: dict[str, Any] = {
 }
 
 
-def made(settings: dict[str, Any], **parts: Any) -> Profile:
-    """The smallest profile with these settings, by their full names."""
-    content: dict[str, Any] = {"question": "Why?", **parts}
-    for name, value in settings.items():
-        *path, last = name.split(".")
-        place = content
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return parse(content, source="a test")
-
-
 def seen_of(settings: dict[str, Any], **parts: Any) -> Seen:
-    return observe(made(settings, **parts), SAMPLE).seen()
-
-
-def look_of(name: str, seen: Seen) -> Assessment | None:
-    (practice,) = [practice for practice in PRACTICES if practice.name == name]
-    return practice.look(seen)
+    return observe(profile_of(settings, **parts), SAMPLE).seen()
 
 
 def test_names_of_practices_differ() -> None:

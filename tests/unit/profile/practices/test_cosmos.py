@@ -25,10 +25,10 @@ from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of
 from harness.profile.practices.keys import refused_keys
-from harness.profile.practices.practice import UNIT_LIMITS, Assessment, Severity
-from harness.profile.profile_loader import parse
+from harness.profile.practices.practice import UNIT_LIMITS, Severity
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
+from tests.support.profiles import look_of, profile_of
 from tests.support.records import kept
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
@@ -137,19 +137,7 @@ def test_without_the_provisioned_throughput_only_one_key_is_known() -> None:
 
 
 def made(settings: dict[str, Any]) -> Seen:
-    content: dict[str, Any] = {"question": "Why?"}
-    for name, value in settings.items():
-        *path, last = name.split(".")
-        place = content
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return observe(parse(content, source="a test"), SAMPLE, COSMOS).seen()
-
-
-def look_of(name: str, seen: Seen) -> Assessment | None:
-    (practice,) = [practice for practice in PRACTICES if practice.name == name]
-    return practice.look(seen)
+    return observe(profile_of(settings), SAMPLE, COSMOS).seen()
 
 
 WRITES = {"mix.insert": 1.0}
@@ -157,43 +145,6 @@ PROVISIONED = {"endpoint.provisioned_ru_per_s": 18_000.0, "endpoint.physical_par
 KEYS = {"fields.key.values": 2000, "keys.partition_key": "{key}"}
 SPREAD = {**KEYS, "keys.rows_per_partition": 2, **WRITES, **PROVISIONED}
 HOT = {"keys.rows_per_partition": 10, **WRITES, **PROVISIONED}
-SCANS = {**KEYS, "fields.key.values": 50, "mix.partition_range_scan": 1.0, **PROVISIONED}
-CASES: list[tuple[str, Severity, dict[str, Any]]] = [
-    ("request-units", OFFENDS, {**SPREAD, "load.operations_per_s": 5000.0}),
-    ("request-units", FINE, {**SPREAD, "load.operations_per_s": 500.0}),
-    ("request-units", CONSIDER, {"load.operations_per_s": 500.0, **WRITES}),
-    ("hot-partition-key", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
-    ("hot-partition-key", CONSIDER, {**HOT, "load.operations_per_s": 100.0}),
-    ("hot-partition-key", FINE, SPREAD),
-    ("physical-partitions", OFFENDS, {**HOT, "load.operations_per_s": 2000.0}),
-    ("physical-partitions", FINE, SPREAD),
-    ("key-bytes", OFFENDS, {**SPREAD, "fields.key.prefix": "€" * 900, "entity.size_bytes": 8192}),
-    ("key-bytes", CONSIDER, {**SPREAD, "fields.key.prefix": "p" * 110, "entity.size_bytes": 4096}),
-    ("key-bytes", FINE, SPREAD),
-    ("cross-partition", FINE, SCANS),
-    ("cross-partition", CONSIDER, {**SCANS, "endpoint.physical_partitions": 20}),
-    (
-        "transaction-bytes",
-        OFFENDS,
-        {
-            **PROVISIONED,
-            "mix.transaction": 1.0,
-            "keys.rows_per_partition": 100,
-            "transaction.operations": 100,
-            "entity.size_bytes": 60_000,
-        },
-    ),
-    ("transaction-bytes", FINE, {**PROVISIONED, "mix.transaction": 1.0}),
-]
-
-
-@pytest.mark.parametrize(("name", "severity", "settings"), CASES)
-def test_a_practice_of_cosmos_db(name: str, severity: Severity, settings: dict[str, Any]) -> None:
-    """What is not as advised is found with a remedy, what is, is fine."""
-    look = look_of(name, made(settings))
-    assert look is not None
-    assert look.severity is severity, look.why
-    assert bool(look.change) is (severity is not FINE)
 
 
 def test_a_partition_key_is_full_after_20_gb() -> None:
@@ -239,10 +190,6 @@ def test_each_service_has_its_own_practices() -> None:
         not {practice.name for practice in PRACTICES if practice.applies == UNIT_LIMITS}
         & of_storage
     )
-    of_runs = {"costly-operations"}
-    assert {
-        practice.name for practice in PRACTICES if practice.applies == UNIT_LIMITS
-    } - of_runs == {name for name, *_ in CASES}
     (constant,) = [finding for finding in findings_of(seen) if "constant" in finding.practice.name]
     assert "6,000 RU/s" in constant.look.why
 
