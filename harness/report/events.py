@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.record.enforced import MovePart
-from harness.measure.record.findings import GapPart, StallPart
+from harness.measure.record.findings import GapPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words, silence_words
+from harness.measure.verdict.observations import SHOWN_GAP_S, gap_words, silence_words, waited_words
 from harness.model.figures import counted, number
-from harness.model.partition import Partition
 from harness.report.names import partition_name, shortened
 
 _MOST_GAPS = 5
@@ -44,7 +43,7 @@ class Moved:
         """The partition, or how many."""
         if len(self.keys) > 1:
             return counted(len(self.keys), "partition")
-        return f"partition '{_named(self.keys[0])}'"
+        return f"partition {_named(self.keys[0])}"
 
 
 def moved_together(record: RunRecord) -> list[Moved]:
@@ -77,7 +76,8 @@ def stall_sentence(record: RunRecord) -> str | None:
         rates += record.endpoint.service.unit.rate
         moved = _moved_in(record, stall.start_s, stall.length_s)
         told = f"the rate fell {rates} for {stall.length_s} s: "
-        told += _waited(stall, record.users, moved)
+        alone = moved.keys[0] if moved is not None and len(moved.keys) == 1 else ""
+        told += waited_words(stall, record.users, _named, alone)
     elif gap is not None and gap.length_s >= SHOWN_GAP_S:
         moved = _moved_in(record, gap.start_s, gap.length_s)
         told = f"nothing succeeded for {gap.length_s} s"
@@ -99,25 +99,8 @@ def _moved_in(record: RunRecord, start_s: float, length_s: float) -> Moved | Non
     return None
 
 
-def _waited(stall: StallPart, users: int, moved: Moved | None) -> str:
-    who = f"{stall.waited:,} of {counted(users, 'user')}"
-    if stall.waited > users:
-        # Tasks of a user class may run several operations at once.
-        who = counted(stall.waited, "operation")
-    if not stall.keys:
-        return f"{who} waited for throttled partitions"
-    key, count = stall.keys[0]
-    name = f"partition '{_named(key)}'"
-    if Partition.named(key).whole_table:
-        some = "" if count >= stall.waited else f", {count:,} of them"
-        return f"{who} waited{some} for queries over several partitions"
-    if count < stall.waited:
-        return f"{who} waited for throttled partitions, {count:,} of them for '{_named(key)}'"
-    return f"{who} waited for {'it' if moved is not None and moved.keys == [key] else name}"
-
-
 def _named(key: str) -> str:
-    return shortened(partition_name(key), _NAME_WIDTH)
+    return f"'{shortened(partition_name(key), _NAME_WIDTH)}'"
 
 
 def moved_words(move: MovePart, name: str) -> str:

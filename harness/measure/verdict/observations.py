@@ -24,6 +24,7 @@ from harness.model.figures import (
 )
 from harness.model.operation import FOLDED
 from harness.model.outcome import REGULAR_STATUSES, Fault, Outcome, Scope, throttled_of
+from harness.model.partition import Partition
 from harness.model.services.service import CountedUnit
 
 SHOWN_GAP_S = 2
@@ -106,19 +107,26 @@ def silence_words(silences: SilencesPart) -> str:
     )
 
 
-def waited_words(stall: StallPart, users: int) -> str:
-    """How many users waited in a stall, and for which partition most of them."""
-    who = f"{stall.waited:,} of {counted(users, 'user')}"
+def waited_words(
+    stall: StallPart, users: int, written: Callable[[str], str] = repr, said: str = ""
+) -> str:
+    """How many users waited in a stall, and for which partition most of them.
+
+    ``written`` writes a key; ``said`` is the one that the sentence has named already.
+    """
+    who = f"{stall.waited:,} of {counted(users, 'user')} waited"
     if stall.waited > users:
         # Tasks of a user class may run several at once.
-        who = counted(stall.waited, "operation")
-    which = "a throttled partition"
-    if stall.keys:
-        key, count = stall.keys[0]
-        which = f"partition {key!r}"
-        if count < stall.waited:
-            which = f"throttled partitions, {count:,} of them for {which}"
-    return f"{who} waited for {which}"
+        who = f"{counted(stall.waited, 'operation')} waited"
+    if not stall.keys:
+        return f"{who} for throttled partitions"
+    key, count = stall.keys[0]
+    some = "" if count >= stall.waited else f", {count:,} of them"
+    if Partition.named(key).whole_table:
+        return f"{who}{some} for queries over several partitions"
+    if some:
+        return f"{who} for throttled partitions{some} for {written(key)}"
+    return f"{who} for {'it' if key == said else f'partition {written(key)}'}"
 
 
 def throttled_words(snapshot: Snapshot) -> str:

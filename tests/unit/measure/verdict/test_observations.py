@@ -102,7 +102,7 @@ def test_one_is_said_in_the_singular() -> None:
     assert "At most 1 of 1 connection was in use." in said
     lone = evidence(refused_once(), users=1)
     assert "1 attempt was throttled (0.05%)" in judge(lone).sentence
-    assert "1 of 2,001 attempts was throttled (0.05%): 0 of them" in " ".join(judge(lone).evidence)
+    assert "1 of 2,001 attempts was throttled (0.05%): none" in " ".join(judge(lone).evidence)
     slow = dataclasses.replace(refused_once(), service_ms=slow_answers(0.2).service_ms)
     missed = evidence(slow, wanted_per_s=2000.0, users=1)
     assert "1 attempt was throttled (0.05%) and the generator was not" in judge(missed).sentence

@@ -151,7 +151,7 @@ def test_a_stall_names_the_partitions_that_users_waited_for() -> None:
     assert stall.before_per_s == (3 * 100 + 95) / 4
     assert stall_words(stall, 10, ENTITIES).endswith(
         "from second 4 of the load, while 9 of 10 users waited for throttled partitions, "
-        "8 of them for partition 'hot'"
+        "8 of them for 'hot'"
     )
 
 
