@@ -16,6 +16,7 @@ from tests.support.fork_server import ForkServer
 if TYPE_CHECKING:
     from harness.endpoint.azurite import AzuriteProcess
     from harness.endpoint.endpoint import Endpoint
+    from tests.support.command import Command
     from tests.support.locust_process import Stress
 
 # A busy machine fails no property; with CI=true the library takes a profile that is not random
@@ -142,3 +143,11 @@ def stress(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) ->
 def endpoint(azurite: AzuriteProcess) -> Endpoint:
     """The endpoint of the real Azurite."""
     return azurite.endpoint
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line of the harness."""
+    from tests.support.command import Command
+
+    return Command(capsys)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gevent
 import pytest
 
-from harness.cli import main
 from harness.measure.record.measured import OperationPart
 from harness.measure.record.record import RunRecord
 from harness.workload.scenarios.time_series import READ_SHARE
+from tests.support.command import Command
 from tests.support.locust_process import LocustProcess, Stress
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long]
@@ -29,7 +29,7 @@ def operation(record: RunRecord, name: str) -> OperationPart:
     return next(part for part in record.operations if part.kind == name)
 
 
-def test_both_ways_are_compared(stress: Stress, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_ways_are_compared(stress: Stress, command: Command) -> None:
     """Batches and ranges have the same lines in both, and the comparison shows both.
 
     Bounds: two runs of some ten seconds at once.
@@ -55,8 +55,7 @@ def test_both_ways_are_compared(stress: Stress, capsys: pytest.CaptureFixture[st
     assert f", container {lines.endpoint.table}" in " ".join(processes[1].said.split())
     assert "table stress" not in processes[1].said
     folders = [str(process.folder / "out" / process.record.run_id) for process in processes]
-    assert main(["compare", *folders]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", *folders)
     assert "p50 write_lines, ms" in said
     assert "p50 read_back, ms" in said
     assert "billable /1,000 lines" in said

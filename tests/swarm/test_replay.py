@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.cli import main
 from harness.endpoint.endpoint import Endpoint
 from harness.trace.reader import Trace
+from tests.support.command import Command
 from tests.support.locust_process import ROOT, Stress, forked
 from tests.support.ports import free_port
 from tests.support.recorded import Application, record
@@ -55,7 +55,7 @@ def test_every_kind_of_operation_is_replayed(stress: Stress, host: str, tmp_path
 @pytest.mark.long
 @pytest.mark.parametrize("session", ["sdk", "wire"])
 def test_a_watched_application_is_replayed_exactly(
-    stress: Stress, host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], session: str
+    stress: Stress, host: str, tmp_path: Path, command: Command, session: str
 ) -> None:
     """What the SDK did under a watch, with pages, tops, ranges and conflicts, is replayed over two
     workers at twice the speed, and `harness compare` finds no difference.
@@ -83,13 +83,12 @@ def test_a_watched_application_is_replayed_exactly(
     assert replay.record.replay is not None
     assert replay.record.replay.sentences() == []
     folder = replay.folder / "out" / replay.record.run_id
-    assert main(["compare", str(watched), str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", watched, folder)
     assert "B replays A: the same entities in each of 6 partitions (388), exactly." in said
 
 
 def test_one_recorded_table_goes_into_an_existing_one(
-    stress: Stress, endpoint: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stress: Stress, endpoint: Endpoint, tmp_path: Path, command: Command
 ) -> None:
     """The entities are those of the trace, and the table is empty again."""
     path = tmp_path / "app.parquet"
@@ -103,8 +102,7 @@ def test_one_recorded_table_goes_into_an_existing_one(
         service.delete_table("replayed")
     folder = replay.folder / "out" / replay.record.run_id
     assert f"harness compare {path} out/{replay.record.run_id}" in replay.said
-    assert main(["compare", str(path), str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", path, folder)
     assert re.search(r"B replays A: the same entities in each of 3 partitions .*, exactly", said)
 
 

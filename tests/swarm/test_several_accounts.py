@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.endpoint.admin.tables import create_table, list_tables
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import endpoint_from
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord
 from harness.model.partition import account_of
+from tests.support.command import Command
 from tests.support.http_pages import metrics_page
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked
 from tests.support.metrics_page import labelled, series
@@ -219,16 +219,14 @@ def test_a_budget_is_one_of_each_account(
 
 
 def test_a_sweep_looks_into_each_account(
-    gateways: tuple[GatewayProcess, GatewayProcess], capsys: pytest.CaptureFixture[str]
+    gateways: tuple[GatewayProcess, GatewayProcess], command: Command
 ) -> None:
     """A leftover is named with its host, and deleted where it is."""
     hosts = [argument for gateway in gateways for argument in ("-H", gateway.url)]
     second = endpoint_from(gateways[1].url, {})
     create_table(second, LEFTOVER)
-    assert main(["sweep", *hosts]) == 0
-    said = capsys.readouterr().out
+    said = command("sweep", *hosts)
     assert f"no leftover tables older than 3600 s at {gateways[0].url[7:]}" in said
     assert f"kept  at {second.host}" in said
-    assert main(["sweep", *hosts, "--delete", LEFTOVER]) == 0
-    assert f"deleted  at {second.host}" in capsys.readouterr().out
+    assert f"deleted  at {second.host}" in command("sweep", *hosts, "--delete", LEFTOVER)
     assert LEFTOVER not in list_tables(second)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.cli import COMMANDS, main
+from harness.cli import COMMANDS
+from tests.support.command import Command
 from tests.support.records import KEPT
 
 CONTENT: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
@@ -26,18 +27,11 @@ def keep(folder: Path, *, rate: float = 1692.3, **parts: Any) -> Path:
     return folder
 
 
-def compare(*arguments: str | Path) -> int:
-    return main(["compare", *map(str, arguments)])
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, command: Command) -> None:
     """Each subcommand has help that ends in exit code 0."""
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), "--help"])
-    assert ended.value.code == 0
-    help_text = capsys.readouterr().out
-    assert f"usage: harness {command}" in help_text
+    help_text = command(*name.split(), "--help")
+    assert f"usage: harness {name}" in help_text
     assert len(help_text.split("\n\n")[1].split()) > 5
 
 
@@ -63,17 +57,11 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     ],
 )
 def test_without_a_command_there_is_help_or_an_error(
-    arguments: list[str], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, said: list[str], command: Command
 ) -> None:
     """The help lists all commands, as does the error about a command that does not exist."""
-    try:
-        ended: object = main(arguments)
-    except SystemExit as exit_:
-        ended = exit_.code
-    assert ended == code
-    output = capsys.readouterr()
-    text = output.err if code else output.out
-    assert all(part in text for part in said)
+    text = command(*arguments, code=code)
+    assert all(part in (command.err if code else text) for part in said)
 
 
 def test_a_command_imports_only_what_it_needs() -> None:
@@ -90,76 +78,45 @@ def test_a_command_imports_only_what_it_needs() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_run_is_a_file_or_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_a_file_or_a_folder(tmp_path: Path, command: Command) -> None:
     """A run.json, the folder of a run and a folder of repeats can be compared."""
     keep(tmp_path / "one")
     for number, rate in enumerate((1990.0, 2000.0, 2010.0)):
         keep(tmp_path / "repeats" / str(number), rate=rate)
-    assert compare(KEPT, tmp_path / "one", tmp_path / "repeats", "--format", "json") == 0
-    read = json.loads(capsys.readouterr().out)
+    runs = (KEPT, tmp_path / "one", tmp_path / "repeats")
+    read = json.loads(command("compare", *runs, "--format", "json"))
     assert [len(subject["runs"]) for subject in read["subjects"]] == [1, 1, 3]
     assert read["subjects"][2]["measures"]["entities_per_s"]["mean"] == 2000.0
 
 
-def test_the_default_output_is_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a format the table is for a terminal, and ends in what is better."""
-    assert compare(KEPT, keep(tmp_path / "fast", rate=2500.0)) == 0
-    out = capsys.readouterr().out
-    assert "A and B side by side" in out
-    assert "Entities/s: B (2,500) is better; A has 1,692 (32% less)." in out
-
-
-def test_markdown_can_be_appended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The Markdown begins with a title and ends in a line break."""
-    compare(KEPT, keep(tmp_path / "fast", rate=2500.0), "--format", "markdown")
-    out = capsys.readouterr().out
-    assert out.startswith("## A and B side by side")
-    assert out.endswith("\n")
-
-
-def test_a_regression_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_regression_is_an_exit_code(tmp_path: Path, command: Command) -> None:
     """1 where the last is worse than the bound, 0 where it is not, 3 where nobody can tell."""
     slow = keep(tmp_path / "slow", rate=1000.0)
     doubtful = keep(tmp_path / "doubtful", rate=1000.0, complete=False)
     bound = ("--fail-if", "entities_per_s < 95%")
-    assert compare(KEPT, slow, *bound) == 1
-    assert compare(slow, KEPT, *bound) == 0
-    assert compare(KEPT, doubtful, *bound) == 3
-    assert "REGRESSION" in capsys.readouterr().out
+    assert "REGRESSION" in command("compare", KEPT, slow, *bound, code=1)
+    command("compare", slow, KEPT, *bound)
+    command("compare", KEPT, doubtful, *bound, code=3)
 
 
-def test_a_folder_of_repeats_alone_shows_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_repeats_alone_shows_them(tmp_path: Path, command: Command) -> None:
     """Each has a line, also in Markdown and JSON a column; a regression needs a second folder."""
     for number, rate in enumerate((1990.0, 2000.0, 2010.0)):
         keep(tmp_path / str(number), rate=rate, run_id=f"run-{number}")
-    assert compare(tmp_path) == 0
-    assert re.findall(r"^run-(\d) +([0-9,]+)", capsys.readouterr().out, re.MULTILINE) == [
-        ("0", "1,990"),
-        ("1", "2,000"),
-        ("2", "2,010"),
-    ]
-    assert compare(tmp_path, "--format", "markdown") == 0
-    assert "1,990 to 2,010" in capsys.readouterr().out
-    assert compare(tmp_path, "--fail-if", "entities_per_s < 95%") == 2
-    assert "name a second" in capsys.readouterr().err
+    lines = re.findall(r"^run-(\d) +([0-9,]+)", command("compare", tmp_path), re.MULTILINE)
+    assert lines == [("0", "1,990"), ("1", "2,000"), ("2", "2,010")]
+    assert "1,990 to 2,010" in command("compare", tmp_path, "--format", "markdown")
+    regression = ("--fail-if", "entities_per_s < 95%")
+    assert "name a second" in command.refused("compare", tmp_path, *regression)
 
 
-def test_a_folder_of_different_runs_is_no_repeats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Runs of other settings have no spread; the first setting that differs is named."""
-    profile = json.loads(json.dumps(CONTENT["profile"]))
-    profile["keys"]["rows_per_partition"] = 7
-    keep(tmp_path / "out" / "1")
-    keep(tmp_path / "out" / "2", run_id="other", profile=profile)
-    assert compare(KEPT, tmp_path / "out") == 2
-    assert "differ in keys.rows_per_partition: 1000 and 7. Name the runs" in capsys.readouterr().err
-
-
-def test_repeats_may_differ_in_their_seed(tmp_path: Path) -> None:
-    """A seed of its own makes a run no other run."""
-    keep(tmp_path / "out" / "1")
-    keep(tmp_path / "out" / "2", profile={**CONTENT["profile"], "seed": 99})
-    assert compare(KEPT, tmp_path / "out") == 0
+def test_a_folder_of_different_runs_is_no_repeats(tmp_path: Path, command: Command) -> None:
+    """Runs of other settings have no spread, and the first that differs is named; seeds differ."""
+    settings = json.loads(json.dumps(CONTENT["profile"]))
+    settings["keys"]["rows_per_partition"] = 7
+    for folder, profile in (("out", settings), ("seeds", {**CONTENT["profile"], "seed": 99})):
+        keep(tmp_path / folder / "1")
+        keep(tmp_path / folder / "2", run_id="other", profile=profile)
+    why = command.refused("compare", KEPT, tmp_path / "out")
+    assert "differ in keys.rows_per_partition: 1000 and 7. Name the runs" in why
+    command("compare", KEPT, tmp_path / "seeds")

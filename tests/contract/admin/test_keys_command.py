@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.cli import main
 from harness.endpoint.credential import SharedKey
 from harness.endpoint.endpoint import Endpoint
 from harness.profile.settings.keys import FieldSettings
 from harness.workload.keys.fields import ValueSet
+from tests.support.command import Command
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -35,12 +35,12 @@ def table(endpoint: Endpoint) -> Iterator[str]:
 
 
 def test_keys_of_a_table_become_a_field(
-    endpoint: Endpoint, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    endpoint: Endpoint, table: str, tmp_path: Path, command: Command
 ) -> None:
     """The file has both keys of each entity, and a field draws them as often as they occur."""
     file = tmp_path / "keys.csv"
-    assert main(["keys", "--from-table", table, "-H", endpoint.url, "-o", str(file)]) == 0
-    assert "16 entities of 2 partitions, in 1 request\n" in capsys.readouterr().err
+    command("keys", "--from-table", table, "-H", endpoint.url, "-o", file)
+    assert "16 entities of 2 partitions, in 1 request\n" in command.err
     assert file.read_text().splitlines()[:2] == ["PartitionKey,RowKey", '"device, a",000']
     settings = FieldSettings.model_validate({"from": str(file), "column": "PartitionKey"})
     field = settings.made("device")
@@ -51,12 +51,9 @@ def test_keys_of_a_table_become_a_field(
     }
 
 
-def test_a_limit_is_kept_and_said(
-    endpoint: Endpoint, table: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_is_kept_and_said(endpoint: Endpoint, table: str, command: Command) -> None:
     """At most N entities are saved, and the command says that the table has more."""
-    assert main(["keys", "--from-table", table, "-H", endpoint.url, "--most", "5"]) == 0
-    printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 1 + 5
-    assert "5 entities of 1 partition" in printed.err
-    assert "the table has more, these are the first in key order" in printed.err
+    printed = command("keys", "--from-table", table, "-H", endpoint.url, "--most", "5")
+    assert len(printed.splitlines()) == 1 + 5
+    assert "5 entities of 1 partition" in command.err
+    assert "the table has more, these are the first in key order" in command.err

@@ -28,6 +28,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.model.errors import SetupError
 from harness.workload.budget import Budget, BudgetSpent
 from harness.workload.entity_factory import RUN_PROPERTY
+from tests.support.command import Command
 
 pytestmark = pytest.mark.azurite
 
@@ -187,17 +188,15 @@ def test_leftovers_are_old_and_ours(endpoint: Endpoint, old_and_new: tuple[str, 
 
 
 def test_sweep_deletes_what_is_named_and_listed(
-    endpoint: Endpoint, old_and_new: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+    endpoint: Endpoint, old_and_new: tuple[str, str, str], command: Command
 ) -> None:
     """The command lists leftovers, and deletes one of them when told its name."""
     old, new, other = old_and_new
-    assert main(["sweep", "-H", endpoint.url]) == 0
-    listed = capsys.readouterr().out
+    listed = command("sweep", "-H", endpoint.url)
     assert old in listed
     assert new not in listed
     assert old in list_tables(endpoint)
-    assert main(["sweep", "-H", endpoint.url, "--delete", old]) == 0
-    assert "deleted" in capsys.readouterr().out
+    assert "deleted" in command("sweep", "-H", endpoint.url, "--delete", old)
     assert sorted(list_tables(endpoint)) == sorted([new, other])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from tests.support.command import Command
 
 
 @pytest.fixture
@@ -19,10 +19,9 @@ def keys(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_verdict_comes_first(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verdict_comes_first(keys: str, command: Command) -> None:
     """Then tokens as a table, findings with their sources, and exit code 1 with --strict."""
-    assert main(["check", "--keys", keys, "--strict"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = command("check", "--keys", keys, "--strict", code=1).splitlines()
     assert lines[:2] == ["keys.csv", "Violated: append-only, date-key. To consider: zero-padding."]
     said = "\n".join(lines)
     for part in (
@@ -35,10 +34,9 @@ def test_the_verdict_comes_first(keys: str, capsys: pytest.CaptureFixture[str]) 
         assert " ".join(part.split()) in " ".join(said.split())
 
 
-def test_the_same_as_json(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_as_json(keys: str, command: Command) -> None:
     """Findings have the form of other checks, and tokens are beside them."""
-    assert main(["check", "--keys", keys, "--format", "json"]) == 0
-    content = json.loads(capsys.readouterr().out)
+    content = json.loads(command("check", "--keys", keys, "--format", "json"))
     assert content["offended"] == ["append-only", "date-key"]
     (table,) = content["keys"]["tables"]
     (layout,) = table["partition_key"]["layouts"]
@@ -46,7 +44,6 @@ def test_the_same_as_json(keys: str, capsys: pytest.CaptureFixture[str]) -> None
     assert [token["kind"] for token in layout["tokens"]] == ["constant", "date"]
 
 
-def test_keys_go_without_a_profile(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_go_without_a_profile(keys: str, command: Command) -> None:
     """Anything else to compare is refused with exit code 2."""
-    assert main(["check", "single-partition", "--keys", keys]) == 2
-    assert "leave PROFILE" in capsys.readouterr().err
+    assert "leave PROFILE" in command.refused("check", "single-partition", "--keys", keys)

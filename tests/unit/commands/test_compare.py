@@ -9,11 +9,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.cli import main
 from harness.commands.records import recorded_traffic
 from harness.measure.record.origin import ReplayPart
+from tests.support.command import Command
 from tests.support.golden import GOLDEN
 from tests.support.recorded import Application, record
 from tests.support.records import altered, kept, with_courses, with_heat
@@ -44,45 +43,40 @@ def charts(page: Path) -> dict[str, Any]:
     return figures
 
 
-def test_a_page_has_the_runs_over_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_has_the_runs_over_each_other(tmp_path: Path, command: Command) -> None:
     """A line for each run from the start of its load, and a map of keys for each below it."""
     one, two = run(tmp_path, 1, 900.0), run(tmp_path, 2, 600.0)
     page = tmp_path / "page.html"
-    assert main(["compare", str(one), str(two), "--html", str(page)]) == 0
-    assert f"Page: {page}" in capsys.readouterr().out
+    assert f"Page: {page}" in command("compare", one, two, "--html", page)
     made = charts(page)
     assert [trace["name"][0] for trace in made["chart-entities"]["data"]] == ["A", "B"]
     assert made["chart-entities"]["data"][0]["x"][0] == 0.5
     assert {"chart-throttled", "chart-p99", "chart-heat-A", "chart-heat-B"} <= made.keys()
     assert len({str(chart["layout"]["xaxis"]["range"]) for chart in made.values()}) == 1
     assert "Entities/s: A (900) is better" in page.read_text(encoding="utf-8")
-    assert main(["compare", str(one), str(two), "--name", "before", "--name", "after"]) == 0
-    assert "before serves 50% more than after" in capsys.readouterr().out
+    assert "before serves 50% more than after" in command(
+        "compare", one, two, "--name", "before", "--name", "after"
+    )
 
 
-def test_a_comparison_for_programs_stays_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_comparison_for_programs_stays_one(tmp_path: Path, command: Command) -> None:
     """With --format json the standard output is JSON, page or not."""
     folders = [str(run(tmp_path, place, 900.0)) for place in (1, 2)]
     page = str(tmp_path / "page.html")
-    assert main(["compare", *folders, "--format", "json", "--html", page]) == 0
-    assert json.loads(capsys.readouterr().out)["exit_code"] == 0
+    assert (
+        json.loads(command("compare", *folders, "--format", "json", "--html", page))["exit_code"]
+        == 0
+    )
 
 
-def test_a_trend_goes_by_profile_and_time(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trend_goes_by_profile_and_time(tmp_path: Path, command: Command) -> None:
     """Runs in any order, and other files among them, become a table and charts per profile."""
     paths = [run(tmp_path, place, rate) for place, rate in ((3, 800.0), (1, 1000.0), (2, 900.0))]
     paths.append(run(tmp_path, 4, 700.0, name="another"))
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     (tmp_path / "empty").mkdir()
     page = tmp_path / "trend.html"
-    assert main(["compare", "--trend", *map(str, tmp_path.iterdir()), "--html", str(page)]) == 0
-    said = capsys.readouterr().out
+    said = command("compare", "--trend", *tmp_path.iterdir(), "--html", page)
     assert re.findall(r"^run-\d", said, re.M) == ["run-1", "run-2", "run-3"]
     assert "Entities/s: 1,000 in the first run, 800 in the last (20% less)." in said
     assert "1 profile with a single run, which shows no trend: another." in said
@@ -92,16 +86,13 @@ def test_a_trend_goes_by_profile_and_time(
     assert set(first["marker"]["color"]) == {"#dc4a4a"}, "every run failed a condition"
 
 
-def test_a_trend_says_where_settings_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trend_says_where_settings_changed(tmp_path: Path, command: Command) -> None:
     """A figure that follows from another setting is no trend."""
     folders = [
         str(run(tmp_path, 1, 900.0)),
         str(run(tmp_path, 2, 600.0, seed=1, session="wire", hosts=["b"])),
     ]
-    assert main(["compare", "--trend", *folders]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", "--trend", *folders)
     assert re.search(r"run-2 differs from the run before it in hosts: .+; session: .+ wire", said)
 
 
@@ -116,31 +107,25 @@ def replayed(trace: Path, folder: Path, **found: Any) -> Path:
     return folder
 
 
-def test_a_replay_is_held_against_its_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_is_held_against_its_trace(tmp_path: Path, command: Command) -> None:
     """No record of the original is needed; another trace is said to be another one."""
     traces = [tmp_path / "app.parquet", tmp_path / "other.parquet"]
     for seed, trace in enumerate(traces):
         entities = +record(trace, Application(random.Random(seed)), 300)
         folder = replayed(trace, tmp_path / f"run-{seed}")
-        assert main(["compare", str(trace), str(folder)]) == 0
-        said = " ".join(capsys.readouterr().out.split())
+        said = command.words("compare", trace, folder)
         same = f"the same entities in each of {len(entities)} partitions ({entities.total():,})"
         assert f"B replays A: {same}, exactly." in said
         assert "trace: watch (app) on an endpoint that the trace does not name" in said
         assert "300 operations, 0:03; record watched" in said
         assert "B counts whole requests and answers, A their bodies" in said
     folder = replayed(traces[0], tmp_path / "third", run_id="third")
-    assert main(["compare", str(traces[1]), str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", traces[1], folder)
     assert "B replays third, which is not A:" in said
     assert "partitions have other entities: " in said, said
 
 
-def test_a_trace_knows_more_partitions_than_a_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_knows_more_partitions_than_a_record(tmp_path: Path, command: Command) -> None:
     """A record lists 200 partitions; each that a replay counts one by one is found in the trace."""
     trace = tmp_path / "app.parquet"
     recorded = record(trace, Application(random.Random(3), partitions=400), 1500)
@@ -155,14 +140,13 @@ def test_a_trace_knows_more_partitions_than_a_record(
         {**first, "key": key, "exact": True, "entities": recorded[key]} for key in rare[:200]
     ]
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert main(["compare", str(trace), str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("compare", trace, folder)
     assert "the same entities in each of 200 partitions that both count one by one" in said
     total = f"{recorded.total():,}"
     assert f"All partitions together have {total} entities in A, {total} in B." in said
 
 
-def test_a_log_is_an_original_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_is_an_original_too(tmp_path: Path, command: Command) -> None:
     """What a log does not say of its entities is a reason, and unknown keys are left out."""
     path = tmp_path / "PT1H.json"
     path.write_text(json_lines(REQUESTS), encoding="utf-8")
@@ -176,8 +160,7 @@ def test_a_log_is_an_original_too(tmp_path: Path, capsys: pytest.CaptureFixture[
     logs.mkdir()
     shutil.copy(path, logs)
     for original in (path, logs):
-        assert main(["compare", str(original), str(folder)]) == 0
-        said = " ".join(capsys.readouterr().out.split())
+        said = command.words("compare", original, folder)
         assert "B replays A: 1 of 2 partitions has other entities" in said
         assert "are a lower bound, because how many a query scanned is not known." in said
         assert "2 of these partitions have the same number of operations." in said

@@ -9,6 +9,7 @@ import pytest
 
 from harness.cli import COMMANDS, main
 from harness.profile.profile_loader import shipped_names
+from tests.support.command import Command
 
 TYPED = (
     ("",),
@@ -58,9 +59,8 @@ def test_a_shell_completes_what_was_typed(
     assert found[TYPED[7]] == "text markdown json"
 
 
-def test_zsh_gets_a_script_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_zsh_gets_a_script_of_its_own(command: Command) -> None:
     """It begins as zsh wants it, and names the profiles."""
-    assert main(["completion", "zsh"]) == 0
-    script = capsys.readouterr().out
+    script = command("completion", "zsh")
     assert script.startswith("#compdef harness")
     assert f"({' '.join(shipped_names())})" in script

@@ -12,6 +12,7 @@ from harness import __version__
 from harness.cli import main
 from harness.commands.init import AUTH_MODES, IN_REPOSITORY, PLACES, filled, rendered
 from harness.profile.profile_loader import shipped_directory
+from tests.support.command import Command
 
 ADDRESS = "git+https://git.example/tables@0123abcd"
 
@@ -51,12 +52,11 @@ def test_each_place_gets_a_whole_folder(place: str, auth_mode: str) -> None:
 
 
 def test_the_folder_is_written_and_the_next_step_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every file is listed, and what to type next; without an account a word stands for it."""
     monkeypatch.chdir(tmp_path)
-    assert main(["init", "a new one"]) == 0
-    said = capsys.readouterr().out
+    said = command("init", "a new one")
     files = written(tmp_path / "a new one")
     assert files == rendered("local", "single-partition", "ACCOUNT", "login")
     assert all(f"\n  {name}\n" in said for name in files)
@@ -100,9 +100,7 @@ def test_a_repository_keeps_its_own_files(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "Ours.\n"
 
 
-def test_files_of_the_same_name_are_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_the_same_name_are_kept(tmp_path: Path, command: Command) -> None:
     """Nothing is written beside them; --force replaces them, but not what a link leads to."""
     theirs = tmp_path / "theirs.toml"
     theirs.write_text("theirs")
@@ -110,21 +108,21 @@ def test_files_of_the_same_name_are_kept(
     folder.mkdir()
     (folder / "profile.toml").symlink_to(theirs)
     (folder / "notes.txt").write_text("mine")
-    assert main(["init", str(folder)]) == 2
-    assert "files of the same names: profile.toml. Nothing was written" in capsys.readouterr().err
+    assert "files of the same names: profile.toml. Nothing was written" in command.refused(
+        "init", folder
+    )
     assert len(list(folder.iterdir())) == 2
-    assert main(["init", "--force", str(folder)]) == 0
+    command("init", "--force", folder)
     assert not (folder / "profile.toml").is_symlink()
     assert (theirs.read_text(), (folder / "notes.txt").read_text()) == ("theirs", "mine")
 
 
-def test_a_folder_that_cannot_be_made_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, command: Command) -> None:
     """A file in its place is one sentence, not a traceback."""
     (tmp_path / "file").write_text("")
-    assert main(["init", str(tmp_path / "file" / "new")]) == 2
-    assert "cannot be written: Not a directory" in capsys.readouterr().err
+    assert "cannot be written: Not a directory" in command.refused(
+        "init", tmp_path / "file" / "new"
+    )
 
 
 def test_parts_of_a_template_depend_on_facts() -> None:

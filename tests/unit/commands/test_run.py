@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli import main
 from harness.commands.run import locust_arguments
 from harness.model.files import shipped
+from tests.support.command import Command
 
 SHIPPED = ["-f", str(shipped("locustfile.py"))]
 
@@ -32,12 +32,9 @@ def test_locust_gets_the_profile_and_every_other_option(
     assert locust_arguments(given) == expected
 
 
-def test_the_help_shows_every_option_of_the_harness(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_shows_every_option_of_the_harness(command: Command) -> None:
     """In groups, wherever -h stands."""
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "upsert", "-h"])
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
+    said = command("run", "upsert", "-h")
     for option in (
         *("--set", "--session", "--repeat", "--remote-ok", "--table", "--throttling", "--out"),
         *("--trace", "--redact-keys", "--keep-prefixes"),

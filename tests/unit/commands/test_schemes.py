@@ -8,34 +8,29 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.profile.designs import Documented
 from harness.profile.profile_loader import parse, resolve, shipped_directory, shipped_names
 from harness.workload.keys.pickers import PICKERS
 from harness.workload.keys.template import FUNCTIONS
 from harness.workload.scenarios.registry import SCENARIOS
+from tests.support.command import Command
 from tests.support.keys import DOCUMENTED, NAMES
 
 KNOWN = [*NAMES, *PICKERS, *SCENARIOS]
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
-
-
-def test_everything_that_can_be_named_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_that_can_be_named_is_listed(command: Command) -> None:
     """Functions, designs, distributions and scenarios stand in one list, each explained."""
-    lines = said(capsys, "schemes").splitlines()
+    lines = command("schemes").splitlines()
     for name in (*KNOWN, *FUNCTIONS):
         (line,) = [line for line in lines if line.startswith(f"  {name} ")]
         assert len(line.split()) > 2
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_one_of_them_is_shown_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_them_is_shown_with_examples(name: str, command: Command) -> None:
     """Each is explained in plain words, without markup, and has examples."""
-    out = said(capsys, "schemes", name)
+    out = command("schemes", name)
     head, *_ = out.splitlines()
     assert head.endswith(f"= {name!r}") or head.startswith(f"{name}: ")
     assert "`" not in out
@@ -51,10 +46,10 @@ def keys_of(out: str, title: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("documented", DOCUMENTED.values(), ids=NAMES)
 def test_a_documented_design_is_shown_as_a_profile_has_it(
-    documented: Documented, capsys: pytest.CaptureFixture[str]
+    documented: Documented, command: Command
 ) -> None:
     """What stands between source and examples can be put into a profile, and asks its question."""
-    out = said(capsys, "schemes", documented.name)
+    out = command("schemes", documented.name)
     toml = out[out.index("[") :].split("\n\nfive loaded keys")[0]
     profile = parse({"question": documented.question, **tomllib.loads(toml)}, source="a test")
     assert profile.keys.partition_key == documented.settings["keys"]["partition_key"]
@@ -64,23 +59,22 @@ def test_a_documented_design_is_shown_as_a_profile_has_it(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_loaded_examples_are_in_key_order(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_loaded_examples_are_in_key_order(name: str, command: Command) -> None:
     """Five loaded keys stand as the table sorts them."""
-    keys = keys_of(said(capsys, "schemes", name), "five loaded keys, in key order:")
+    keys = keys_of(command("schemes", name), "five loaded keys, in key order:")
     assert len(set(keys)) == 5
     assert keys == sorted(keys)
 
 
-def test_what_is_not_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_a_sentence(command: Command) -> None:
     """An unknown name is exit code 2, and those there are."""
-    assert main(["schemes", "rainbow"]) == 2
-    assert "append-only" in capsys.readouterr().err
+    assert "append-only" in command.refused("schemes", "rainbow")
 
 
 @pytest.fixture
-def schema(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def schema(command: Command) -> dict[str, Any]:
     """The schema of profiles."""
-    content: dict[str, Any] = json.loads(said(capsys, "profiles", "--schema"))
+    content: dict[str, Any] = json.loads(command("profiles", "--schema"))
     return content
 
 
@@ -121,7 +115,6 @@ def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:
     assert strangers(wrong, schema, schema) == ["keyz", "load.user", "fields.a.valuess"]
 
 
-def test_the_schema_is_of_all_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_schema_is_of_all_profiles(command: Command) -> None:
     """With a name it makes no sense."""
-    assert main(["profiles", "single-partition", "--schema"]) == 2
-    assert "--schema" in capsys.readouterr().err
+    assert "--schema" in command.refused("profiles", "single-partition", "--schema")

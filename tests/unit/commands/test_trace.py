@@ -17,6 +17,7 @@ from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
+from tests.support.command import Command
 from tests.support.results import done
 from tests.support.traced import content_of
 
@@ -64,10 +65,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_is_in_a_trace(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_in_a_trace(recorded: Path, command: Command) -> None:
     """Operations, peaks, hottest partitions and entities, the heat map, and clients."""
-    assert main(["trace", str(recorded)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command("trace", recorded).splitlines()
     rows = {line.split("  ")[0].strip(): line.split() for line in lines}
     assert rows["upsert_merge"][1:3] == ["198", "40%"]
     assert rows["hot"][1:5] == ["205", "40%", "20.0", "3.8"]
@@ -81,9 +81,7 @@ def test_what_is_in_a_trace(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert not any("unknown" in line for line in lines)
 
 
-def test_times_have_a_day_and_names_a_width(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_have_a_day_and_names_a_width(tmp_path: Path, command: Command) -> None:
     """Two days need more than a time of the day; wide letters take two columns."""
     path = tmp_path / "app.parquet"
     recorder = Recorder()
@@ -94,8 +92,7 @@ def test_times_have_a_day_and_names_a_width(
             )
     with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
         writer.append(recorder.drain(0.0, final=True))
-    assert main(["trace", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command("trace", path).splitlines()
     assert any(line.startswith("second at 11-14 22:13:20 ") for line in lines)
     assert any(line.startswith("11-14 ") and " to 11-15 " in line for line in lines)
     start = next(at for at, line in enumerate(lines) if line.startswith("heat map"))
@@ -104,10 +101,9 @@ def test_times_have_a_day_and_names_a_width(
     assert len(narrow) == len(wide) + 2
 
 
-def test_a_trace_for_programs(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_for_programs(recorded: Path, command: Command) -> None:
     """The JSON holds the same figures."""
-    assert main(["trace", "--json", str(recorded)]) == 0
-    content = json.loads(capsys.readouterr().out)
+    content = json.loads(command("trace", "--json", recorded))
     assert content["operations"] == 500
     assert content["kinds"]["transaction"]["entities"] == 10
     assert content["throttled"] == {"503": 20, "500": 0, "504": 0, "429": 0}
@@ -123,16 +119,14 @@ def test_a_trace_for_programs(recorded: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_damaged_trace_is_read_as_far_as_possible(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: Path, tmp_path: Path, command: Command
 ) -> None:
     """What is missing is said, and --to makes a whole file of what is left."""
     damaged = tmp_path / "damaged.parquet"
     shutil.copytree(recorded, damaged)
     (damaged / "part-000002.parquet").write_bytes(b"PAR1")
-    assert main(["trace", str(damaged)]) == 0
-    assert "1 damaged file cannot be read" in capsys.readouterr().out
-    assert main(["trace", str(damaged), "--to", str(tmp_path / "new.parquet")]) == 0
-    assert "500 operations" in capsys.readouterr().out
+    assert "1 damaged file cannot be read" in command("trace", damaged)
+    assert "500 operations" in command("trace", damaged, "--to", tmp_path / "new.parquet")
     made = Trace(tmp_path / "new.parquet")
     assert made.damage.sentences() == []
     assert any("1 damaged file" in note for note in made.notes)
@@ -183,9 +177,7 @@ def test_keys_become_aliases(
         )
 
 
-def test_a_log_is_shown_with_its_unknowns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_is_shown_with_its_unknowns(tmp_path: Path, command: Command) -> None:
     """Of a log, the share of operations without keys is shown; addresses become aliases."""
     entry = {
         "time": "2026-11-22T10:00:00Z",
@@ -203,13 +195,12 @@ def test_a_log_is_shown_with_its_unknowns(
     }
     log = tmp_path / "PT1H.json"
     log.write_text("\n".join(map(json.dumps, (entry, entry, read, read))))
-    assert main(["trace", str(log)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("trace", log)
     assert "PartitionKey  2 operations, 50%" in shown
     assert "RowKey        2 operations, 50%" in shown
     assert "203.0.113.7" in shown
     new = tmp_path / "new.parquet"
-    assert main(["trace", str(log), "--to", str(new), "--redact-keys"]) == 0
+    command("trace", log, "--to", new, "--redact-keys")
     assert b"203.0.113" not in content_of(new)
 
 
@@ -222,11 +213,10 @@ def test_a_log_is_shown_with_its_unknowns(
     ],
 )
 def test_options_that_do_not_go_together(
-    recorded: Path, capsys: pytest.CaptureFixture[str], options: list[str], reason: str
+    recorded: Path, command: Command, options: list[str], reason: str
 ) -> None:
     """The message says what to change."""
-    assert main(["trace", str(recorded), *options]) == 2
-    assert reason in capsys.readouterr().err
+    assert reason in command.refused("trace", recorded, *options)
 
 
 ACT = "\x1b]0;title\x07\x1b[31m"
@@ -235,7 +225,7 @@ ACT = "\x1b]0;title\x07\x1b[31m"
 
 @pytest.mark.parametrize("to", [False, True], ids=["shown", "converted"])
 def test_what_a_trace_says_does_not_act_upon_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, to: bool
+    tmp_path: Path, command: Command, *, to: bool
 ) -> None:
     """Notes, head and clients of a foreign trace are printed as text, whole."""
     path, recorder = tmp_path / "foreign.parquet", Recorder()
@@ -244,15 +234,13 @@ def test_what_a_trace_says_does_not_act_upon_the_terminal(
     with TraceWriter(path, head) as writer:
         writer.append(recorder.drain(0.0, final=True))
         writer.close(notes=[f"noted {ACT}"])
-    assert main(["trace", str(path), *(["--to", str(tmp_path / "new.parquet")] * to)]) == 0
-    printed = capsys.readouterr()
-    assert "noted \\u001b]0;title\\u0007\\u001b[31m" in printed.out
-    assert "\x1b" not in printed.out + printed.err
+    printed = command("trace", path, *(["--to", tmp_path / "new.parquet"] * to))
+    assert "noted \\u001b]0;title\\u0007\\u001b[31m" in printed
+    assert "\x1b" not in printed + command.err
 
 
 def test_what_an_error_repeats_does_not_act_upon_the_terminal(
-    capsys: pytest.CaptureFixture[str],
+    command: Command,
 ) -> None:
     """The lines of a message stay, and every other control character is written out."""
-    assert main(["trace", f"/nowhere/{ACT}"]) == 2
-    assert "\x1b" not in capsys.readouterr().err
+    assert "\x1b" not in command.refused("trace", f"/nowhere/{ACT}")

@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from tests.support.command import Command
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("page", ["app.parquet", "mine.toml"])
 def test_a_page_does_not_replace_the_trace_or_a_scheme(
-    page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    page: str, tmp_path: Path, command: Command
 ) -> None:
     """A recording cannot be made again."""
     trace, scheme = tmp_path / "app.parquet", tmp_path / "mine.toml"
     trace.write_bytes(b"recorded")
     scheme.write_text("[keys]\n")
     paths = [str(trace), "--keys", str(scheme), "--html", str(tmp_path / page)]
-    assert main(["whatif", *paths]) == 2
-    assert f"{page}: name another file" in capsys.readouterr().err
+    assert f"{page}: name another file" in command.refused("whatif", *paths)
     assert trace.read_bytes() == b"recorded"
 
 
@@ -56,9 +56,8 @@ def test_what_is_provisioned_is_a_whole_number(
     ],
 )
 def test_options_say_what_is_provisioned(
-    options: tuple[str, ...], limits: str, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], limits: str, command: Command
 ) -> None:
     """Without them the limits do; the fewest physical partitions have 10,000 RU/s at most."""
     trace = EXAMPLES / "even-spread" / "even-spread.parquet"
-    assert main(["whatif", str(trace), "--limits", "cosmos", *options]) == 0
-    assert limits in " ".join(capsys.readouterr().out.split())
+    assert limits in command.words("whatif", trace, "--limits", "cosmos", *options)

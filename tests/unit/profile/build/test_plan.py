@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, STORAGE
 from harness.profile.build.plan import Plan, plan_of
 from harness.profile.profile_loader import parse, resolve
+from tests.support.command import Command
 from tests.support.keys import sized_settings
 
 STORAGE, AZURITE = STORAGE, AZURITE
@@ -73,10 +73,9 @@ def test_the_highest_wanted_rate_says_how_many_accounts_it_needs(
     assert planned(**parts).accounts == accounts
 
 
-def test_the_plan_names_the_accounts_and_the_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_names_the_accounts_and_the_source(command: Command) -> None:
     """Whoever wants 45,000 entities/s reads how many accounts that takes, and why."""
-    assert main(["plan", "key-spread", "--set", "load.max_entities_per_s=45000"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = command.words("plan", "key-spread", "--set", "load.max_entities_per_s=45000")
     assert "3 accounts for 45,000 entities/s: the published target of one is 20,000" in said
     assert "'Targets for data operations'" in said
     assert "-H once for each account" in said
@@ -183,12 +182,9 @@ def test_bytes_grow_with_the_entities() -> None:
 @pytest.mark.parametrize(
     ("time", "shown"), [("90", "1:30"), ("90s", "1:30"), ("5m", "5:00"), ("1h30m", "1:30:00")]
 )
-def test_the_command_takes_what_locust_takes(
-    time: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_what_locust_takes(time: str, shown: str, command: Command) -> None:
     """Users and run time are those of the run's own options; nothing is sent."""
-    assert main(["plan", "key-spread", "-u", "50", "-t", time]) == 0
-    out = capsys.readouterr().out
+    out = command("plan", "key-spread", "-u", "50", "-t", time)
     (measured,) = [line for line in out.splitlines() if line.startswith("measure")]
     assert measured.split()[-1] == shown
     assert "no request is sent" in out
@@ -203,12 +199,9 @@ def test_the_command_takes_what_locust_takes(
         (("--host-kind", "azurite"), False),
     ],
 )
-def test_a_search_says_what_ends_it(
-    options: tuple[str, ...], said: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_search_says_what_ends_it(options: tuple[str, ...], said: bool, command: Command) -> None:
     """Its time is an upper bound, -t too, and on an account its throttling ends it earlier."""
-    assert main(["plan", "find-limit-spread", "-t", "5m", *options]) == 0
-    out = capsys.readouterr().out
+    out = command("plan", "find-limit-spread", "-t", "5m", *options)
     lines = {line.split("  ")[0]: line for line in out.splitlines()}
     assert lines["measure"].endswith("5:00 at most")
     assert " at most" in lines["total"]
@@ -216,10 +209,9 @@ def test_a_search_says_what_ends_it(
 
 
 @pytest.mark.parametrize("kind", ["storage", "azurite"])
-def test_a_plan_without_a_rate_is_shown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_without_a_rate_is_shown(kind: str, command: Command) -> None:
     """Where no rate is wanted the text says so in place of figures."""
     uncapped = [
         "--set", "load.max_entities_per_s=inf", "--set", "load.emulator_max_entities_per_s=inf",
     ]  # fmt: skip
-    assert main(["plan", "single-partition", "--host-kind", kind, *uncapped]) == 0
-    assert "no target rate" in capsys.readouterr().out
+    assert "no target rate" in command("plan", "single-partition", "--host-kind", kind, *uncapped)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
@@ -19,6 +18,7 @@ from harness.profile.practices.checklist import PRACTICES, findings_of
 from harness.profile.practices.practice import Assessment, Severity
 from harness.profile.profile_loader import resolve
 from tests.support.behaviour import attempt, insert, query, result, watched, write
+from tests.support.command import Command
 from tests.support.records import kept, with_partitions
 
 OFFENDS, CONSIDER, FINE, UNTOLD = Severity
@@ -442,13 +442,13 @@ def saved(record: RunRecord, folder: Path) -> str:
     return str(folder)
 
 
-def test_the_command_reads_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reads_a_record(tmp_path: Path, command: Command) -> None:
     """Text and JSON name the run, what it sent, and each practice; strict fails."""
     folder = saved(watched(inserts(["p"] * 1200)), tmp_path / "run")
-    assert main(["check", "--record", folder]) == 0
-    text = capsys.readouterr().out
-    assert main(["check", "--record", f"{folder}/run.json", "--format", "json", "--strict"]) == 1
-    content = json.loads(capsys.readouterr().out)
+    text = command("check", "--record", folder)
+    content = json.loads(
+        command("check", "--record", f"{folder}/run.json", "--format", "json", "--strict", code=1)
+    )
     assert content["run_id"] in text
     assert "what the run sent" in text
     assert "not in the record" in text
@@ -473,10 +473,9 @@ def test_the_command_reads_a_record(tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_bad_input_is_refused(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, tmp_path: Path, command: Command
 ) -> None:
     """A profile and a record are compared one at a time, and one run at a time."""
     run = saved(kept(), tmp_path / "a")
     saved(kept(), tmp_path / "b")
-    assert main(["check", *(one.replace("RUN", run) for one in arguments)]) == 2
-    assert said in capsys.readouterr().err
+    assert said in command.refused("check", *(one.replace("RUN", run) for one in arguments))

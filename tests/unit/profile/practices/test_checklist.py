@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.model.figures import percent
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
@@ -19,6 +18,7 @@ from harness.profile.practices.checklist import PRACTICES, findings_of, of_sever
 from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import resolve
+from tests.support.command import Command
 from tests.support.profiles import look_of, profile_of
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
@@ -118,16 +118,14 @@ def test_a_users_own_scenario_is_looked_at_by_what_it_does(
     assert look.setting == f"scenario {file}:Own"
 
 
-def test_a_scenario_that_raises_is_bad_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scenario_that_raises_is_bad_input(tmp_path: Path, command: Command) -> None:
     """The mistake in a user's own file is told with its file and line, and exit code 2."""
     file = tmp_path / "broken.py"
     text = SCENARIO.format(name="Broken", change="None").replace('f"user-{rng', 'f"user-{ring')
     file.write_text(text, encoding="utf-8")
-    assert main(["check", "saas", "--set", f"scenario={file}:Broken", "--set", "actions={}"]) == 2
+    of = ("--set", f"scenario={file}:Broken", "--set", "actions={}")
     line = 1 + text.splitlines().index('        key = f"user-{ring.randrange(20)}"')
-    assert f"{file}:{line}: in look: NameError" in capsys.readouterr().err
+    assert f"{file}:{line}: in look: NameError" in command.refused("check", "saas", *of)
 
 
 def insert(partition_key: str) -> Operation:
@@ -203,13 +201,11 @@ def test_a_hot_row_hides_a_constant_key_only_if_nothing_else_is_loaded(
     assert (look_of("constant-partition-key", seen) is not None) is said
 
 
-def test_the_command_says_the_same_as_text_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_the_same_as_text_and_as_json(command: Command) -> None:
     """Both forms name each offended practice; JSON has the prediction and every source."""
     arguments = ["check", "single-partition"]
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
-    assert main([*arguments, "--format", "json"]) == 0
-    content = json.loads(capsys.readouterr().out)
+    text = command(*arguments)
+    content = json.loads(command(*arguments, "--format", "json"))
     assert content["prediction"]["hottest_share"] == 1.0
     assert content["prediction"]["partition_reaches_its_target_at_entities_per_s"] == 2000.0
     assert "constant-partition-key" in content["offended"]
@@ -227,13 +223,10 @@ def test_the_command_says_the_same_as_text_and_as_json(capsys: pytest.CaptureFix
         (["check", "key-spread", "--set", "fields.key.values=0"], 2),
     ],
 )
-def test_exit_codes_of_the_command(
-    arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes_of_the_command(arguments: list[str], code: int, command: Command) -> None:
     """Strict fails where something is offended; bad input is 2, with a sentence."""
-    assert main(arguments) == code
-    said = capsys.readouterr()
-    assert bool(said.err) == (code == 2)
+    command(*arguments, code=code)
+    assert bool(command.err) == (code == 2)
 
 
 FEW = 60

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli import main
 from harness.measure.record.measured import RatesPart, RequestUnitsPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
@@ -28,6 +27,7 @@ from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import UNIT_LIMITS, Severity
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
+from tests.support.command import Command
 from tests.support.profiles import look_of, profile_of
 from tests.support.records import kept
 
@@ -264,34 +264,29 @@ def test_folded_keys_hide_the_physical_partitions() -> None:
         assert ("hottest physical partition" in shown) is known
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return " ".join(capsys.readouterr().out.split())
-
-
 KNOWN = ("--set", "endpoint.provisioned_ru_per_s=18000", "--set", "endpoint.physical_partitions=3")
 
 
-def test_the_commands_know_the_kind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_know_the_kind(command: Command) -> None:
     """By the option, the host or the settings of the profile; else it is Storage."""
-    check = said(capsys, "check", "single-partition", *KNOWN)
+    check = command.words("check", "single-partition", *KNOWN)
     assert "the 6,000 RU/s of a physical partition, at 6,000 RU/s in total: 33% of" in check
     assert "1 of 3: 100%" in check
     assert "target" not in check
-    plan = said(capsys, "plan", "single-partition", "--host-kind", "cosmos")
+    plan = command.words("plan", "single-partition", "--host-kind", "cosmos")
     assert "Azure Cosmos DB for Table; no request is sent" in plan
     assert "the 10,000 RU/s of one PartitionKey" in plan
     assert "billable transactions" not in plan
     host = 'hosts=["https://orders.table.cosmos.azure.com"]'
-    assert "RU each" in said(capsys, "check", "single-partition", "--set", host)
-    assert "RU each" not in said(capsys, "check", "single-partition")
-    assert main(["check", "--record", "run.json", "--host-kind", "cosmos"]) == 2
+    assert "RU each" in command.words("check", "single-partition", "--set", host)
+    assert "RU each" not in command.words("check", "single-partition")
+    command.refused("check", "--record", "run.json", "--host-kind", "cosmos")
 
 
-def test_the_check_as_json_has_the_request_units(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_as_json_has_the_request_units(command: Command) -> None:
     """With the charge of each operation, and the first limit."""
-    main(["check", "single-partition", "--format", "json", *KNOWN])
-    units = json.loads(capsys.readouterr().out)["request_units"]
+    said = command("check", "single-partition", "--format", "json", *KNOWN)
+    units = json.loads(said)["request_units"]
     assert units["operations"]["point_query"]["each"] == 1.0
     assert units["first_limit_at_ru_per_s"] == 6_000
     assert charge(Kind.POINT_QUERY, 1000) == 100
