@@ -121,11 +121,11 @@ def waited_words(
     if not stall.keys:
         return f"{who} for throttled partitions"
     key, count = stall.keys[0]
-    some = "" if count >= stall.waited else f", {count:,} of them"
+    most = "" if count >= stall.waited else f", {count:,} of them"
     if Partition.named(key).whole_table:
-        return f"{who}{some} for queries over several partitions"
-    if some:
-        return f"{who} for throttled partitions{some} for {written(key)}"
+        return f"{who}{most} for queries over several partitions"
+    if most:
+        return f"{who} for throttled partitions{most} for {written(key)}"
     return f"{who} for {'it' if key == said else f'partition {written(key)}'}"
 
 
@@ -212,8 +212,7 @@ def _shares(evidence: Evidence) -> Iterator[str]:
         of = "the published target" if published else f"its {word}"
         yield (
             f"{named(hottest)} was the busiest: {least_words(evidence, hottest)}{number(rate)} "
-            f"{evidence.unit.rate}, "
-            f"{percent(rate / targets.partition)} of {of}"
+            f"{evidence.unit.rate}, {percent(rate / targets.partition)} of {of}"
         )
     if evidence.length_s > 0:
         yield from _accounts(evidence)
@@ -310,8 +309,7 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
         if throttled := part.throttled(Scope.ACCOUNT):
             requests = counted(sum(part.attempts.values()), "attempt")
             yield f"account {part.name} throttled {throttled:,} of {requests} by its own limit"
-    most = evidence.most_throttled
-    if most is not None and most.throttled:
+    if (most := evidence.most_throttled) is not None and most.throttled:
         tries = most.attempts_per_operation
         each = "" if tries is None else f", with {per_operation(tries)} attempts per operation"
         yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled{each}"
@@ -471,8 +469,7 @@ def _generator(evidence: Evidence) -> Iterator[str]:
     )
     yield (
         f"the machine's CPU was {of_core(generator.machine_percent_max)} busy at most, and "
-        "saturated "
-        f"in {percent(generator.machine_busy_share)} of the seconds"
+        f"saturated in {percent(generator.machine_busy_share)} of the seconds"
     )
     if generator.capacity is not None:
         yield from _capacity(generator.capacity, evidence.unit)
