@@ -42,7 +42,7 @@ LETTERS = {
     Document.COSMOS_FAQ: "FAQ",
     Document.UNITS: "RU",
     Document.DATA_MODEL: "M",
-    **dict.fromkeys((Document.README, Document.PROFILES, Document.SESSIONS, Document.WATCH), "H"),
+    **dict.fromkeys((Document.ACCOUNTS, Document.PROFILES, Document.SESSIONS, Document.WATCH), "H"),
 }
 NAME = re.compile(r"`([a-z-]+)`")
 

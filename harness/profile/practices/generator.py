@@ -16,10 +16,10 @@ from harness.model.services.service import Targets
 from harness.model.sessions import session_named
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
+    ACCOUNTS,
     CHECKLIST,
     EVERYWHERE,
     PROFILES,
-    README,
     SESSIONS,
     WATCH,
     Assessment,
@@ -141,7 +141,7 @@ def gateway_processes(seen: Seen) -> Assessment | None:
 
 
 @practice("emulator", "limits are those of an account", applies=EVERYWHERE, relieves=("endpoint",))
-@says(README, "Against your own account", "an emulator has a capacity of its own")
+@says(ACCOUNTS, "A stress test of your own account", "an emulator has a capacity of its own")
 @remedy("Repeat the run against an account.")
 def emulator(seen: Seen) -> Assessment | None:
     record = _limited(seen, "endpoint")

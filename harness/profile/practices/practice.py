@@ -38,14 +38,14 @@ class Document(enum.StrEnum):
     COSMOS_FAQ = "Frequently asked questions about Azure Cosmos DB for Table"
     UNITS = "Request Units in Azure Cosmos DB"
     DATA_MODEL = "Understanding the Table service data model"
-    README = "README.md"
+    ACCOUNTS = "docs/accounts.md"
     PROFILES = "docs/profiles.md"
     SESSIONS = "docs/sessions.md"
     WATCH = "docs/watch.md"
 
 
 PARTITIONING, BLOG, KEYS, CHECKLIST, STRATEGIES, COSMOS, COSMOS_FAQ, UNITS, *_OTHERS = Document
-DATA_MODEL, README, PROFILES, SESSIONS, WATCH = _OTHERS
+DATA_MODEL, ACCOUNTS, PROFILES, SESSIONS, WATCH = _OTHERS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
