@@ -24,6 +24,7 @@ from harness.profile.build.workload import read_trace
 from harness.profile.checks.listed_keys import read_keys
 from harness.profile.checks.observed import observe
 from harness.profile.checks.recorded import seen_in
+from harness.profile.designs import GROUPS, group_of
 from harness.profile.practices.checklist import findings_of, of_severity
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import (
@@ -72,14 +73,23 @@ class Profiles:
             schema["required"] = [name for name in schema["required"] if name != "question"]
             print(json.dumps({"$schema": _DIALECT, **schema}, indent=1))
         elif args.name is None:
-            width = max(len(name) for name in names)
-            for name, question in shipped_questions().items():
-                print(f"{name:{width}}  {question}")
+            print(_listed())
         elif args.name in names:
             print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
         else:
             raise unknown_profile(args.name)
         return 0
+
+
+def _listed() -> str:
+    """The shipped profiles with their questions, by group."""
+    questions = shipped_questions()
+    width = max(map(len, questions))
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name, question in questions.items():
+        text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
+        groups[group_of(text)].append(f"  {name:{width}}  {question}")
+    return "\n\n".join("\n".join([group, *lines]) for group, lines in groups.items())
 
 
 class Check:

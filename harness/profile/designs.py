@@ -1,7 +1,7 @@
 """What the head of a profile says, and the documented key designs among the shipped profiles.
 
 A profile begins with its question, as a comment. If documents advise its keys, or warn of them, a
-paragraph of the head begins with ``Source:``.
+paragraph of the head begins with ``Source:``. One of a shipped profile begins with ``Group:``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import Any
 
 from harness.model.files import shipped
 
-_SOURCE = "Source: "
+_SOURCE, _GROUP = "Source", "Group"
+GROUPS = (
+    "One partition or a spread",
+    "Documented key designs",
+    "Anti-patterns",
+    "Queries",
+    "Writes",
+    "Retries and ramps",
+    "Compression, and blobs",
+    "Azure Cosmos DB",
+    "Standard workloads",
+    "Applications",
+)
+"""The groups of shipped profiles, in the order in which they are listed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +63,27 @@ def documented_designs() -> tuple[Documented, ...]:
     found = []
     for path in sorted(shipped("profiles").glob("*.toml")):
         text = path.read_text(encoding="utf-8")
-        head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
-        paragraphs = "\n".join(line.lstrip("# ") for line in head).split("\n\n")
-        for paragraph in paragraphs:
-            if paragraph.startswith(_SOURCE):
-                found.append(
-                    Documented(
-                        name=path.stem,
-                        question=question_of(text),
-                        source=" ".join(paragraph.removeprefix(_SOURCE).split()),
-                        toml=_keys_of(text),
-                    )
+        if source := _in_head(text, _SOURCE):
+            found.append(
+                Documented(
+                    name=path.stem, question=question_of(text), source=source, toml=_keys_of(text)
                 )
+            )
     return tuple(found)
+
+
+def group_of(text: str) -> str:
+    """The group of a shipped profile, one of `GROUPS`."""
+    return _in_head(text, _GROUP)
+
+
+def _in_head(text: str, name: str) -> str:
+    """The paragraph of the head that begins with a name and a colon; empty if there is none."""
+    head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    for paragraph in "\n".join(line.lstrip("# ") for line in head).split("\n\n"):
+        if paragraph.startswith(f"{name}: "):
+            return " ".join(paragraph.removeprefix(f"{name}: ").split())
+    return ""
 
 
 def _keys_of(text: str) -> str:

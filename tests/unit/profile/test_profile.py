@@ -22,7 +22,7 @@ from harness.profile.build.workload import (
     source_of,
 )
 from harness.profile.checks.observed import observe
-from harness.profile.designs import question_of
+from harness.profile.designs import GROUPS, group_of, question_of
 from harness.profile.profile_loader import parse, resolve, shipped_directory, shipped_names
 from harness.profile.settings.schema import Profile
 from harness.workload.mix import Action
@@ -68,6 +68,7 @@ def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> N
     profile = resolve(name).profile
     assert profile.question == question_of(text)
     assert profile.question.endswith("?")
+    assert group_of(text) in GROUPS
 
 
 @pytest.mark.parametrize("name", without_trace())
