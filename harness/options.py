@@ -146,11 +146,11 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
     add(
         "--summary",
-        choices=("compact", "full"),
+        choices=("compact", "full", "json"),
         default="compact",
-        help="What to print at the end: the result with the hottest partitions, or every figure of "
-        "the record and Locust's own tables. `harness report --text RUN` prints them later. "
-        "Default: %(default)s.",
+        help="What to print at the end: the result with the hottest partitions; every figure of "
+        "the record and Locust's own tables, which `harness report --text RUN` prints later; or "
+        "one JSON object, alone on standard output. Default: %(default)s.",
     )
     add(
         "--out",

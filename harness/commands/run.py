@@ -35,6 +35,11 @@ class Run:
         parser.add_argument(
             "--ui", action="store_true", help="open Locust's web UI instead of starting at once"
         )
+        parser.add_argument(
+            "--json",
+            action="store_true",
+            help="print the result as one JSON object, alone on standard output: --summary json",
+        )
         group = parser.add_argument_group("most used options of Locust")
         group.add_argument(
             "-H", "--host", metavar="URL", help="endpoint; can be repeated; see below"
@@ -75,6 +80,9 @@ def locust_arguments(given: Sequence[str]) -> list[str]:
             "name a profile first, such as `harness run single-partition`; `harness profiles` "
             "lists them"
         )
+    if "--json" in rest:
+        # Locust has an option of this name, for the figures that it collects itself.
+        rest[rest.index("--json")] = "--summary=json"
     if "--ui" in names:
         rest.remove("--ui")
     elif "--worker" not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def runs(stress: Stress, host: str, page: Path) -> dict[str, LocustProcess]:
     """An open load in a GitHub job, and one whose page cannot be written to."""
     started = {
         "open": stress(*OPEN, *FULL, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page)}),
+        "json": stress(*QUICK, "--summary", "json", "-H", host),
         "no page": stress(*QUICK, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page.parent)}),
     }
     for process in started.values():
@@ -96,6 +98,16 @@ def test_a_closed_loop_says_how_it_goes(runs: dict[str, LocustProcess]) -> None:
         re.MULTILINE,
     )
     assert lines, runs["no page"].stdout
+
+
+def test_a_result_for_scripts_is_alone_on_standard_output(runs: dict[str, LocustProcess]) -> None:
+    """One object says the verdict, the conditions, and where the record is."""
+    process = runs["json"]
+    result = json.loads(process.stdout)
+    assert result["verdict"] == process.record.verdict.result
+    assert result["exit_code"] == process.wait()
+    assert (process.folder / result["record"]).is_file()
+    assert "[4/4]" in process.stderr
 
 
 def test_reasons_stand_below_the_verdict(runs: dict[str, LocustProcess]) -> None:

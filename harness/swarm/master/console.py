@@ -27,6 +27,7 @@ from harness.model.target import partition_target
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
 from harness.profile.load.search import Step, StepOutcome
+from harness.report.export.result import result_json
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
@@ -54,13 +55,14 @@ class Console:
     """Writes lines and progress to standard output.
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
-    every few seconds. A ``quiet`` console shows results and errors only, a ``full`` one every
-    figure of the record.
+    every few seconds. A ``quiet`` console shows results and errors only, one with the summary
+    ``full`` every figure of the record. With ``json``, standard output has the results alone, an
+    object a run, and everything else goes to standard error.
     """
 
-    def __init__(self, *, quiet: bool = False, full: bool = False) -> None:
-        self.quiet, self.full = quiet, full
-        self._out = sys.stdout
+    def __init__(self, *, quiet: bool = False, summary: str = "compact") -> None:
+        self.quiet, self.full, self.json = quiet, summary == "full", summary == "json"
+        self._out = sys.stderr if self.json else sys.stdout
         self._rewriting = False
         self._last_progress_s = 0.0
         self._read_s = time.monotonic()
@@ -86,6 +88,11 @@ class Console:
         # A character that the stream cannot encode, such as a surrogate in a key, is replaced.
         encoding = self._out.encoding or "utf-8"
         self._write(page.encode(encoding, "replace").decode(encoding) + "\n")
+
+    def result(self, line: str) -> None:
+        """Write a line to standard output, whatever else is shown elsewhere."""
+        with contextlib.suppress(OSError, ValueError):
+            print(line.encode("utf-8", "replace").decode("utf-8"), flush=True)
 
     def error(self, sentence: str) -> None:
         """Write an error to standard error."""
@@ -393,6 +400,9 @@ class ConsoleMessages:
         Args:
             trace: What there is to say of the trace; empty without one.
         """
+        if self.console.json:
+            self._summary = result_json(record, str(path))
+            return
         if self.console.quiet:
             lines = [brief(record, self.console.page), f"Record: {path}", trace]
             lines = [*filter(None, lines), f"Exit code: {record.exit_code}"]
@@ -422,6 +432,9 @@ class ConsoleMessages:
 
     def result(self) -> None:
         """Show the summary, once."""
-        if self._summary:
+        if self._summary and self.console.json:
+            self.console.result(self._summary)
+            self._summary = ""
+        elif self._summary:
             self.console.show(self._summary)
             self._summary = ""

@@ -61,7 +61,7 @@ class MasterProcess:
         self._credentials = credentials
         self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
-        self.console = Console(quiet=options.quiet, full=options.summary == "full")
+        self.console = Console(quiet=options.quiet, summary=options.summary)
         self.worker: Worker | None = None
         self._embedded: EmbeddedServers | None = None
         self._metrics: MetricsServer | None = None
