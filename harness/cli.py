@@ -40,6 +40,7 @@ COMMANDS = {
     "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
     "trace": ("trace.TraceCommand", "show or convert recorded traffic, or a log of Azure Storage"),
     "whatif": ("whatif.WhatIf", "calculate the load of recorded traffic under other keys"),
+    "advise": ("advise.Advise", "say which PartitionKey recorded traffic needs"),
     "profiles": (
         "profiles.Profiles",
         "list the shipped profiles with their questions, or print one",

@@ -74,7 +74,7 @@ class WhatIf:
         )
         parser.add_argument(
             "--rate",
-            type=_rate,
+            type=positive_factor,
             metavar="FACTOR",
             help="multiply the traffic, and find the factor at which each scheme meets a limit",
         )
@@ -106,7 +106,7 @@ class WhatIf:
         limits = _provisioned(limits, args)
         search_rarely()
         with opened(args.file, Progress("reading the log")) as trace:
-            progress = _Steps(trace.operations)
+            progress = Steps(trace.operations)
             found = what_if(
                 trace,
                 schemes,
@@ -145,7 +145,7 @@ def _provisioned(limits: GatewayLimits, args: argparse.Namespace) -> GatewayLimi
     )
 
 
-def _rate(text: str) -> float:
+def positive_factor(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -155,7 +155,7 @@ def _rate(text: str) -> float:
     return value
 
 
-class _Steps:
+class Steps:
     """Shows the progress of each step: a scheme, or a factor that is tried for it."""
 
     def __init__(self, operations: int) -> None:

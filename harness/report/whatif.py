@@ -369,8 +369,9 @@ def whatif_text(found: WhatIfRecord, page: Page) -> str:
     parts: list[RenderableType] = [Text(page.show(heading(found)))]
     for part in found.schemes[1:]:
         parts.append(page.section(page.show(_titled(part)), _sample(part, page)))
-    for block in page.blocks(found.schemes, lambda parts: _table(found, parts, page)):
-        parts.append(page.section("side by side", _table(found, block, page)))
+    best = best_of(found) if len(found.schemes) > 1 else None
+    for table in side_by_side(found, best, page):
+        parts.append(page.section("side by side", table))
     lines = [Text(page.show(sentence)) for sentence in sentences(found)]
     parts.append(page.section("which is better", *lines))
     return page.render(*parts)
@@ -394,8 +395,18 @@ def _sample(part: SchemePart, page: Page) -> Table:
     return grid(lines)
 
 
-def _table(found: WhatIfRecord, parts: Sequence[SchemePart], page: Page) -> Table:
-    best = best_of(found) if len(found.schemes) > 1 else None
+def side_by_side(found: WhatIfRecord, best: SchemePart | None, page: Page) -> Iterator[Table]:
+    """The schemes in tables that fit the page; one of them is marked as the best."""
+
+    def table(parts: Sequence[SchemePart]) -> Table:
+        return _table(found, parts, best, page)
+
+    yield from map(table, page.blocks(found.schemes, table))
+
+
+def _table(
+    found: WhatIfRecord, parts: Sequence[SchemePart], best: SchemePart | None, page: Page
+) -> Table:
     names = [
         page.short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "") for part in parts
     ]

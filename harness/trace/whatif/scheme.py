@@ -25,7 +25,7 @@ from harness.model.errors import SetupError, cut
 from harness.model.files import mistake, mistakes_error, read_toml_file
 from harness.workload.keys.template import Reference, Template, parse_template
 
-_LONGEST_PATTERN = 1000
+LONGEST_PATTERN = 1000
 _MOST_LISTED = 10
 PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 
@@ -233,8 +233,8 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    if len(text) > _LONGEST_PATTERN:
-        raise ValueError(f"the regular expression is longer than {_LONGEST_PATTERN:,} characters")
+    if len(text) > LONGEST_PATTERN:
+        raise ValueError(f"the regular expression is longer than {LONGEST_PATTERN:,} characters")
     try:
         return re.compile(text)
     except re.error as error:

@@ -1,0 +1,161 @@
+"""``harness advise``: which keys recorded traffic needs."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import inspect
+import multiprocessing
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import __version__
+from harness.commands.common import Progress, parsed_all
+from harness.commands.whatif import Steps, positive_factor
+from harness.gateway.limits import limits_path, load_limits
+from harness.measure.record.advice import AdviceRecord
+from harness.measure.record.whatif import WhatIfRecord
+from harness.model.errors import SetupError, cut
+from harness.model.process import search_rarely
+from harness.report.advise import advice_json, advice_text
+from harness.report.export.run_folder import write_whole
+from harness.report.terminal.page import Page
+from harness.trace.advise.advise import Question, advise
+from harness.trace.advise.candidates import Candidate
+from harness.trace.advise.understanding import fields_of
+from harness.trace.reader import Trace
+from harness.trace.sources import opened
+
+_MOST_WIDTH = 140
+_PROCESSES = 2
+_TOGETHER = 400_000
+"""Operations times schemes from which on a second process saves time."""
+
+
+class Advise:
+    """Says which PartitionKey recorded traffic needs, and what that costs.
+
+    Nothing is sent. TRACE is what `harness trace` reads: a recording, or a log of Azure Storage.
+    For each table, the parts of its keys are found: dates, numbers, identifiers. Key schemes are
+    made of them: other parts, another order, longer times, buckets. Each is held against the
+    published limits in simulated time, as in `harness whatif`. Keys that would break the
+    application (lost entities, refused transactions, invalid keys) are no candidates.
+
+    The answer is one recommendation with its reason and its price, and up to two alternatives; or
+    that your keys are fine at this rate; or that no key helps.
+
+      harness advise app.parquet                    at the recorded traffic
+      harness advise app.parquet --rate 20          at 20 times the traffic
+      harness advise app.parquet --write keys/      the schemes as TOML, for whatif and replay
+      harness advise app.parquet --fields 'partition_key={region}_{day}'
+                                                    if the keys were understood wrongly
+    """
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.description = inspect.getdoc(self)
+        parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
+        parser.add_argument(
+            "--rate",
+            type=positive_factor,
+            default=1.0,
+            metavar="FACTOR",
+            help="ask about so many times the recorded traffic (default: 1)",
+        )
+        parser.add_argument(
+            "--limits",
+            default="published",
+            metavar="NAME",
+            help="shipped limits, or a file of limits (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--fields",
+            action="append",
+            default=[],
+            metavar="KEY=TEMPLATE",
+            help="what a key is made of: partition_key={tenant}_{day}, or row_key=..., or a "
+            "regular expression with named groups; can be repeated",
+        )
+        parser.add_argument(
+            "--write", type=Path, metavar="DIR", help="write the proposed schemes as TOML"
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        question = Question(
+            limits=load_limits(limits_path(args.limits)),
+            limits_name=Path(args.limits).stem,
+            rate=args.rate,
+            given=dict(parsed_all("--fields", args.fields, fields_of)),
+        )
+        search_rarely()
+        with (
+            opened(args.file, Progress("reading the log")) as trace,
+            tempfile.TemporaryDirectory(prefix="table-advice-") as scratch,
+        ):
+            found = advise(
+                trace,
+                question,
+                Path(scratch),
+                _Calculation(question),
+                name=args.file.name,
+                version=__version__,
+            )
+        if args.write is not None:
+            _write(found, args.write)
+        if args.json:
+            print(advice_json(found), end="")
+        else:
+            folder = "" if args.write is None else str(args.write)
+            print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), folder))
+        return 0
+
+
+class _Calculation:
+    """Calculates schemes, in two processes where that saves time, and shows the progress."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+
+    def __call__(self, trace: Trace, tried: Sequence[Candidate], factors: bool) -> WhatIfRecord:
+        steps = Steps(trace.operations)
+        if len(tried) < _PROCESSES or trace.operations * len(tried) < _TOGETHER:
+            found = self._question.asked(trace, tried, factors=factors, progress=steps)
+            steps.end()
+            return found
+        shares = [tried[place::_PROCESSES] for place in range(_PROCESSES)]
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
+            jobs = [
+                pool.submit(_calculated, self._question, trace.path, share, factors)
+                for share in shares
+            ]
+            first, *others = [job.result() for job in jobs]
+        parts = {part.name: part for one in (first, *others) for part in one.schemes[1:]}
+        ordered = [first.schemes[0], *(parts[one.name] for one in tried)]
+        return first.model_copy(update={"schemes": tuple(ordered)})
+
+
+def _calculated(
+    question: Question, path: Path, tried: Sequence[Candidate], factors: bool
+) -> WhatIfRecord:
+    trace = Trace(path)
+    try:
+        return question.asked(trace, tried, factors=factors)
+    finally:
+        trace.close()
+
+
+def _write(found: AdviceRecord, folder: Path) -> None:
+    """Write the proposed schemes; a `SetupError` says why they cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in found.tables:
+            for proposal in table.proposals:
+                write_whole(folder / f"{proposal.name}.toml", proposal.scheme)
+    except OSError as error:
+        raise SetupError(
+            f"{cut(str(folder))} cannot be written ({error.strerror or error})"
+        ) from error

@@ -1,0 +1,1 @@
+"""Which keys the traffic of a trace needs."""

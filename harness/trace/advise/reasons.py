@@ -1,0 +1,270 @@
+"""What is said of the keys of a table, and the evidence for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from harness.gateway.limits import GatewayLimits
+from harness.measure.record.advice import Answer
+from harness.measure.record.whatif import SchemePart
+from harness.model.figures import agreed, counted, duration, listed, number, percent
+from harness.model.partition import Partition
+from harness.trace.advise.judging import ENOUGH, Trial, helps
+from harness.trace.advise.traffic import TableTraffic
+from harness.trace.reader import Trace
+
+_SHORT_S = 120.0
+_FEW = 1_000
+_ROW_SHARE = 0.1
+"""From this share of the load on, one row is what no key can spread."""
+_DENSE = 10
+"""Entities that queries read for each one returned: above it the filter decides, not the key."""
+_NOTABLE = 0.05
+_ACCOUNT = "account"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of a table.
+
+    Attributes:
+        best: The recommended keys; None if none helps, or none were tried.
+        each_row: The traffic with a partition for every row; None if no keys were tried.
+        splitting: What keys that split transactions would bring; None if that would not help.
+    """
+
+    traffic: TableTraffic
+    today: Trial
+    best: Trial | None = None
+    each_row: Trial | None = None
+    splitting: Trial | None = None
+    tried: int = 0
+
+
+def conclusion(evidence: Evidence) -> dict[str, Any]:
+    """Answer, headline, reason and what stays bad, as fields of a `TableAdvicePart`."""
+    today, best = evidence.today, evidence.best
+    answer, headline, reason = Answer.FINE, "", [_load("Today", today)]
+    if today.far:
+        headline = f"Your keys are fine at this rate{_first_limit(today)}."
+    elif best is not None:
+        assert best.candidate is not None
+        answer = Answer.CHANGE
+        headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
+        reason += [_load(f"Under {best.part.name}", best), _price(best)]
+    elif not evidence.traffic.keys:
+        answer, headline = Answer.UNKNOWN, "The trace lacks the keys that others could be made of."
+    else:
+        answer = Answer.NO_KEY
+        headline, why = _no_key(evidence)
+        reason += why
+    return {
+        "answer": answer,
+        "headline": headline,
+        "reason": tuple(reason),
+        "stays_bad": tuple(_stays_bad(evidence)),
+    }
+
+
+def far_from_limits(traffic: TableTraffic, limits: GatewayLimits, rate: float) -> str:
+    """What is said of a table that is not near a limit whatever its keys are; else empty."""
+    served = limits.partition.entities_per_s
+    asked = traffic.peak_per_s * rate
+    if limits.units is not None or asked * ENOUGH > served:
+        return ""
+    return (
+        f"Never near a limit: all its partitions together ask for {number(asked)} entities/s in "
+        f"the busiest 10 s, {percent(asked / served)} of what one partition serves."
+    )
+
+
+def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -> list[str]:
+    """What has to be known of a trace."""
+    said = []
+    if seconds < _SHORT_S:
+        said.append(
+            f"The trace covers {duration(seconds)} only: rates of other times of the day, and "
+            "queries that run rarely, are not in it."
+        )
+    if trace.operations < _FEW:
+        said.append(f"It has {counted(trace.operations, 'operation')} only: shares are rough.")
+    if unknown := sum(table.unknown for table in tables):
+        share = percent(unknown / max(1, trace.operations))
+        said.append(
+            f"It lacks a key of {counted(unknown, 'operation')} ({share}), which are left out."
+        )
+    if trace.head.keys:
+        said.append(
+            "Keys are aliases: what they are made of cannot be told, and new keys are to be made "
+            "of the real ones."
+        )
+    return said
+
+
+def trade(trial: Trial, best: Trial) -> str:
+    """What an alternative has for what, held against the recommendation."""
+    gains: list[str] = []
+    losses: list[str] = []
+    if trial.throttled != best.throttled:
+        side = gains if trial.throttled < best.throttled else losses
+        side.append(f"{_share(trial.throttled)} throttled instead of {_share(best.throttled)}")
+    if not 0.9 <= trial.factor / best.factor <= 1.1:
+        side = gains if trial.factor > best.factor else losses
+        side.append(f"the first limit is at x {_times(trial)} instead of x {_times(best)}")
+    ours, theirs = _queries(trial.part), _queries(best.part)
+    if ours != theirs:
+        side = gains if trial.cost < best.cost else losses
+        side.append(f"{ours or 'queries are as today'} ({theirs or 'as today'} there)")
+    assert trial.candidate is not None
+    assert best.candidate is not None
+    if trial.candidate.distance != best.candidate.distance:
+        nearer = trial.candidate.distance < best.candidate.distance
+        (gains if nearer else losses).append(
+            "closer to today's keys" if nearer else "farther from today's keys"
+        )
+    return ", but ".join(filter(None, (listed(gains), listed(losses)))) or "as good"
+
+
+def _load(when: str, trial: Trial) -> str:
+    found, part = trial.found, trial.part
+    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    served = percent(peak.per_s / found.partition_per_s)
+    hottest = Partition.named(peak.partition).key if peak.partition else ""
+    share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
+    throttled = (
+        f"{percent(trial.throttled)} of the requests are throttled, by the limit of the "
+        f"{_rule(part)}"
+        if trial.throttled
+        else "nothing is throttled"
+    )
+    named = f", {hottest!r}," if hottest else ""
+    return (
+        f"{when} the hottest partition{named} has {number(peak.per_s)} {found.unit}/s in the "
+        f"busiest 10 s, {served} of what one serves{share}; {throttled}{_first_limit(trial)}."
+    )
+
+
+def _rule(part: SchemePart) -> str:
+    return max(part.once.by_rule.items(), key=lambda item: item[1], default=("partition", 0))[0]
+
+
+def _first_limit(trial: Trial) -> str:
+    first = trial.part.first_limit
+    if trial.throttled:
+        return ""
+    if first is not None:
+        return f"; the first limit is met at x {_times(trial)}, that of the {first.rule}"
+    return "; no limit is met up to x 10,000" if trial.found.factors else ""
+
+
+def _times(trial: Trial) -> str:
+    """The multiple of the recorded traffic."""
+    factor = trial.factor * trial.found.rate
+    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
+
+
+def _share(ratio: float) -> str:
+    return percent(ratio) if ratio else "nothing"
+
+
+def _gain(best: Trial, today: Trial) -> str:
+    if today.throttled:
+        return f"{_share(best.throttled)} throttled instead of {percent(today.throttled)}"
+    return f"the first limit is at x {_times(best)} instead of x {_times(today)}"
+
+
+def _queries(part: SchemePart) -> str:
+    price = part.price
+    if not price.queries:
+        return ""
+    said = []
+    if price.spread:
+        mean = price.needed / price.spread
+        said.append(
+            f"{percent(price.spread / price.queries)} of the queries read {mean:,.0f} partitions"
+        )
+    if price.scans:
+        said.append(f"{percent(price.scans / price.queries)} of the queries read the whole table")
+    if price.unbounded:
+        said.append(
+            f"{percent(price.unbounded / price.queries)} of the queries read a whole partition "
+            "instead of a range"
+        )
+    return listed(said)
+
+
+def _price(trial: Trial) -> str:
+    said = [_queries(trial.part)]
+    today, price = trial.found.schemes[0].price, trial.part.price
+    if today.walked and price.walked > (1 + _NOTABLE) * today.walked:
+        bound = "at least " if price.walked_is_lower_bound else ""
+        said.append(f"queries walk {bound}{price.walked / today.walked:.2g} times the entities")
+    if today.billable and price.billable > (1 + _NOTABLE) * today.billable:
+        said.append(f"billable requests rise by {percent(price.billable / today.billable - 1)}")
+    if any(said):
+        return f"Its price: {listed([one for one in said if one])}."
+    kept = ["no entity is lost"]
+    if price.transactions:
+        kept.append("no transaction is split")
+    if price.queries:
+        kept.append("no query reads more partitions")
+    return f"In this traffic it costs nothing: {listed(kept)}."
+
+
+def _no_key(evidence: Evidence) -> tuple[str, list[str]]:
+    """Why no key helps."""
+    today, rows = evidence.today, evidence.each_row
+    if _rule(today.part) == _ACCOUNT and today.throttled:
+        return "No key helps: the account is what limits this traffic.", [
+            "Other keys spread the load over partitions, and the account serves all of them: use "
+            "several accounts, or fewer requests."
+        ]
+    if rows is not None and not helps(rows, today) and rows.part.hot:
+        share = percent(rows.part.hot[0].at_least)
+        row = Partition.named(rows.part.hot[0].partition).key
+        return f"No key helps: one row takes {share} of the load.", [
+            f"Even with a partition for every row, {row!r} would be as hot: a row is in one "
+            "partition. Spread it over several rows, or keep it in a cache."
+        ]
+    tried = counted(evidence.tried, "key scheme")
+    why = f"Of {tried}, none is better by more than noise without breaking the application."
+    return "No key made of today's keys helps without breaking something.", [why]
+
+
+def _stays_bad(evidence: Evidence) -> list[str]:
+    """What other keys do not change, or would change only for a price that is too high."""
+    traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
+    said = []
+    if best is not None and best.throttled:
+        said.append(f"{percent(best.throttled)} of the requests are still throttled.")
+    if rows is not None and best is not None and rows.part.hot and rows.factor < 2 * ENOUGH:
+        hot = rows.part.hot[0]
+        if hot.at_least >= _ROW_SHARE:
+            said.append(
+                f"One row, {Partition.named(hot.partition).key!r}, takes {percent(hot.at_least)} "
+                "of the load: no key spreads it."
+            )
+    if evidence.splitting is not None and (best is None or evidence.splitting.factor > best.factor):
+        split = evidence.splitting.part.price.split
+        said.append(
+            f"{counted(traffic.transactions, 'transaction')} "
+            f"({percent(traffic.transactions / traffic.operations)} of the operations) "
+            f"{agreed(traffic.transactions, 'ties', 'tie')} rows together. Buckets by row would "
+            f"help ({_share(evidence.splitting.throttled)} throttled), but "
+            f"{percent(split / traffic.transactions)} of the transactions would be refused: write "
+            "those rows one by one, or give rows of a transaction the same bucket."
+        )
+    for query in traffic.queries:
+        if query.scanned < _NOTABLE * traffic.entities or query.scanned < _DENSE * query.returned:
+            continue
+        where = "the whole table" if query.whole else "a partition"
+        by = f" and compare {listed(query.compared)}" if query.compared else ""
+        said.append(
+            f"{counted(query.count, 'query', 'queries')} over {where}{by}: "
+            f"{query.scanned / max(1, query.returned):,.0f} entities are read for each one "
+            "returned. Store the entities a second time, under keys that begin with what is "
+            "compared."
+        )
+    return said

@@ -1,0 +1,219 @@
+"""What a trace says of each of its tables, counted by the columnar engine.
+
+Only samples of keys leave the engine, so that memory does not grow with the length of the trace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
+
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.trace.engine import Engine
+from harness.trace.head import ending
+from harness.trace.reader import Trace
+from harness.trace.schema import COLUMNS, FILES
+
+MOST_TABLES = 20
+_MOST_KEYS = 2_000
+_MOST_TRANSACTIONS = 500
+_MOST_QUERIES = 20
+_MOST_NAMED = 5
+WINDOW_S = 10
+"""Of the windows in which load is compared with limits."""
+BUSY_OPERATIONS = 20_000
+"""Operations that candidates are screened with."""
+
+_OF_TABLE = f"FROM {FILES} WHERE coalesce(table_name, '') = $table"
+_WINDOW = "epoch_ms(sent_at::TIMESTAMP) // $window_ms"
+_TABLES = f"""
+WITH counted AS (
+    SELECT coalesce(table_name, '') AS name, {_WINDOW} AS w, count(*) AS operations,
+        sum(entities) AS entities,
+        count(*) FILTER (partition_key IS NULL OR (
+            row_key IS NULL AND kind NOT IN ('{Kind.QUERY}', '{Kind.TRANSACTION}'))) AS unknown,
+        count(*) FILTER (kind = '{Kind.TRANSACTION}') AS transactions,
+        min(epoch_ms(sent_at::TIMESTAMP)) AS first_ms, max(epoch_ms(sent_at::TIMESTAMP)) AS last_ms
+    FROM {FILES} GROUP BY ALL)
+SELECT name, sum(operations), sum(entities), sum(unknown), sum(transactions), max(entities),
+    (max(last_ms) - min(first_ms)) / 1000
+FROM counted GROUP BY name ORDER BY max(entities) DESC, name LIMIT {MOST_TABLES + 1}
+"""
+_KEYS = f"""
+SELECT * FROM (SELECT DISTINCT partition_key, row_key {_OF_TABLE}
+    AND partition_key IS NOT NULL AND partition_key <> '{WHOLE_TABLE}' AND row_key <> '')
+ORDER BY hash(partition_key, row_key) LIMIT {_MOST_KEYS}
+"""
+_PARTITION_KEYS = f"""
+SELECT * FROM (SELECT DISTINCT partition_key {_OF_TABLE}
+    AND partition_key IS NOT NULL AND partition_key <> '{WHOLE_TABLE}')
+ORDER BY hash(partition_key) LIMIT {_MOST_KEYS}
+"""
+_TOGETHER = f"""
+SELECT partition_key, list_transform(parts, lambda part: part.row_key) {_OF_TABLE}
+    AND len(parts) BETWEEN 2 AND 100 AND partition_key IS NOT NULL
+ORDER BY hash(partition_key, parts) LIMIT {_MOST_TRANSACTIONS}
+"""
+_QUERIES = f"""
+SELECT partition_key IS NOT DISTINCT FROM '{WHOLE_TABLE}' AS whole,
+    query.row_from IS NOT NULL OR query.row_before IS NOT NULL AS bounded,
+    coalesce(query.compared, []) AS compared, count(*), sum(entities), sum(returned) {_OF_TABLE}
+    AND kind = '{Kind.QUERY}' GROUP BY ALL ORDER BY sum(entities) DESC LIMIT {_MOST_QUERIES}
+"""
+_BUSY = f"""
+WITH found AS (SELECT *, {_WINDOW} AS w FROM {FILES}),
+loads AS (SELECT w, partition_key, sum(entities) AS load, count(*) AS operations
+    FROM found GROUP BY ALL),
+windows AS (SELECT w, max(load) AS hottest, sum(load) AS load, sum(operations) AS operations
+    FROM loads GROUP BY w),
+ranked AS (SELECT w, operations, least(row_number() OVER (ORDER BY load DESC, w),
+    row_number() OVER (ORDER BY hottest DESC, w)) AS place FROM windows),
+chosen AS (SELECT w FROM (SELECT *, sum(operations) OVER (ORDER BY place, w) - operations AS before
+    FROM ranked) WHERE before < $most)
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueriedPart:
+    """Queries of one form.
+
+    Attributes:
+        whole: They read several partitions, or the whole table.
+        bounded: They read a range of RowKeys.
+        compared: Properties that their filters compare.
+    """
+
+    whole: bool
+    bounded: bool
+    compared: tuple[str, ...]
+    count: int
+    scanned: int
+    returned: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TableTraffic:
+    """The traffic to one table.
+
+    Attributes:
+        unknown: Operations of which the trace lacks a key.
+        seconds: From its first operation to its last.
+        peak_per_s: Entities a second of the busiest 10 s, of all partitions together.
+        keys: PartitionKeys and RowKeys of a sample of its entities.
+        together: RowKeys that transactions wrote together, with their PartitionKey.
+        queries: Its queries, those that read most first.
+    """
+
+    table: str
+    operations: int
+    entities: int
+    unknown: int
+    transactions: int
+    peak_per_s: float
+    seconds: float
+    keys: tuple[tuple[str, str], ...] = ()
+    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    queries: tuple[QueriedPart, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.table or "the table"
+
+
+class TraceTables:
+    """The tables of a trace. ``scratch`` is a folder for what does not fit into memory."""
+
+    def __init__(self, trace: Trace, scratch: Path) -> None:
+        self._trace, self._scratch = trace, scratch
+        self._engine = Engine(scratch, threads=2)
+        self._numbers = itertools.count()
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def overview(self) -> list[TableTraffic]:
+        """The tables, the busiest first, without their keys and queries."""
+        found = self._rows(_TABLES, window_ms=WINDOW_S * 1000)
+        return [
+            TableTraffic(
+                table=name,
+                operations=int(operations),
+                entities=int(entities),
+                unknown=int(unknown),
+                transactions=int(transactions),
+                peak_per_s=float(most) / WINDOW_S,
+                seconds=float(seconds),
+            )
+            for name, operations, entities, unknown, transactions, most, seconds in found
+        ]
+
+    def looked_at(self, traffic: TableTraffic) -> TableTraffic:
+        """The same with its keys and queries."""
+        table = traffic.table
+        keys = [(one, row) for one, row in self._rows(_KEYS, table=table)]
+        together = [
+            (one, tuple(row for row in rows if row is not None))
+            for one, rows in self._rows(_TOGETHER, table=table)
+        ]
+        keys += [(one, row) for one, rows in together for row in rows]
+        if not keys:
+            keys = [(one, "") for (one,) in self._rows(_PARTITION_KEYS, table=table)]
+        return dataclasses.replace(
+            traffic,
+            keys=tuple(dict.fromkeys(keys)),
+            together=tuple(together),
+            queries=tuple(
+                QueriedPart(
+                    whole=whole,
+                    bounded=bounded,
+                    compared=tuple(compared)[:_MOST_NAMED],
+                    count=count,
+                    scanned=int(scanned),
+                    returned=int(returned),
+                )
+                for whole, bounded, compared, count, scanned, returned in self._rows(
+                    _QUERIES, table=table
+                )
+            ),
+        )
+
+    def alone(self, table: str) -> Trace:
+        """A trace of the operations on one table; the trace itself if it has no other."""
+        counted = f"SELECT count(DISTINCT coalesce(table_name, '')) FROM {FILES}"
+        if self._rows(counted) == [(1,)]:
+            return self._trace
+        return self._copied(
+            f"SELECT {', '.join(COLUMNS)} {_OF_TABLE} "
+            "ORDER BY sent_at, file_index, file_row_number",
+            self._trace,
+            table=table,
+        )
+
+    def busiest(self, trace: Trace) -> Trace:
+        """The operations in the busiest 10 s, and in those with the hottest partitions.
+
+        Further ones are every n-th of all, so that rare queries are seen too.
+        """
+        if trace.operations <= BUSY_OPERATIONS:
+            return trace
+        every = max(1, trace.operations // (BUSY_OPERATIONS // 4))
+        return self._copied(
+            f"{_BUSY} SELECT {', '.join(COLUMNS)} FROM found WHERE w IN (FROM chosen) "
+            "OR file_row_number % $every = 0 ORDER BY sent_at, file_index, file_row_number",
+            trace,
+            window_ms=WINDOW_S * 1000,
+            most=BUSY_OPERATIONS // 2,
+            every=every,
+        )
+
+    def _copied(self, select: str, trace: Trace, **values: Any) -> Trace:
+        file = self._scratch / f"{next(self._numbers)}.parquet"
+        values |= {"files": [*trace.files]}
+        metadata = {**trace.head.metadata(), **ending()}
+        self._engine.copy(select, file, parameters=values, metadata=metadata)
+        return Trace(file)
+
+    def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        return self._engine.rows(sql, {**values, "files": [*self._trace.files]})
