@@ -7,10 +7,11 @@ of the best of these the traffic at which each meets its first limit.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from harness.gateway.limits import GatewayLimits
+from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.measure.record.advice import (
     AdviceRecord,
     Answer,
@@ -59,25 +60,48 @@ class Question:
         self,
         trace: Trace,
         tried: Sequence[Candidate],
-        *,
-        factors: bool,
+        depth: Depth,
         progress: Progress = lambda step, operations: None,
     ) -> WhatIfRecord:
         """Today's keys and the tried ones side by side."""
-        return what_if(
+        limits = self.limits
+        if depth is Depth.PEAKS and limits.units is None:
+            limits = limits.model_copy(update=_UNLIMITED)
+        found = what_if(
             trace,
             [one.scheme for one in tried],
-            self.limits,
+            limits,
             name=trace.path.name,
             limits_name=self.limits_name,
             rate=self.rate,
-            factors=factors,
+            factors=depth is Depth.FIRST_LIMIT,
             progress=progress,
         )
+        capacity = {
+            "partition_per_s": self.limits.partition.entities_per_s,
+            "account_per_s": self.limits.account.entities_per_s,
+        }
+        return found.model_copy(update=capacity) if self.limits.units is None else found
 
 
-Calculate = Callable[[Trace, Sequence[Candidate], bool], WhatIfRecord]
-"""Does what `Question.asked` does; the last argument is ``factors``."""
+class Depth(enum.Enum):
+    """How much is calculated: each takes several times as long as the one before it."""
+
+    PEAKS = enum.auto()
+    """Loads and prices, without throttling."""
+    THROTTLING = enum.auto()
+    FIRST_LIMIT = enum.auto()
+
+
+_NONE = 1e9
+_UNLIMITED = {
+    "partition": Rate(entities_per_s=_NONE),
+    "account": Rate(entities_per_s=_NONE),
+    "servers": Servers(count=1, entities_per_s=_NONE, keys_per_range=1000),
+}
+
+Calculate = Callable[[Trace, Sequence[Candidate], Depth], WhatIfRecord]
+"""Does what `Question.asked` does."""
 
 
 def advise(
@@ -141,52 +165,84 @@ def _advised(
         return bare.model_copy(update={"headline": said})
     traffic = tables.looked_at(traffic)
     own = tables.alone(traffic.table)
-    found = calculate(own, (), True)
+    # A first limit is met in the busiest seconds, so that these are enough to find it.
+    busiest = tables.busiest(own)
+    found = calculate(busiest, (), Depth.FIRST_LIMIT)
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given)
-    bare = bare.model_copy(update=_understood(understanding) | {"found": found})
-    evidence = Evidence(traffic=traffic, today=today)
+    bare = bare.model_copy(update=_understood(understanding))
     if today.far or not traffic.keys:
-        return bare.model_copy(update=conclusion(evidence))
+        whole = _whole(calculate, own, busiest, found, ())
+        bare = bare.model_copy(update={"found": whole})
+        today = Trial(whole, whole.schemes[0])
+        return bare.model_copy(update=conclusion(Evidence(traffic=traffic, today=today)))
     tried = candidates(
         understanding,
         traffic.table,
         transactions=traffic.transactions > 0,
         queries=any(not query.whole for query in traffic.queries),
     )
-    beyond = [each_row(understanding, traffic.table)]
-    if traffic.transactions:
-        beyond.append(splitting(understanding, traffic.table))
-    screened = _trials(calculate(tables.busiest(own), [*tried, *beyond], False), tried)
-    chosen = finalists(screened, today, MOST_SIMULATED)
-    exact = calculate(own, [*(one.candidate for one in chosen if one.candidate), *beyond], False)
-    simulated = _trials(exact, tried)
-    bounds = [Trial(exact, part) for part in exact.schemes[-len(beyond) :]]
-    last = [one.candidate for one in finalists(simulated, today, _FINALISTS) if one.candidate]
-    found = calculate(own, last, True)
+    bounds = [each_row(understanding, traffic.table), splitting(understanding, traffic.table)]
+    screened = _trials(calculate(busiest, tried, Depth.PEAKS), tried)
+    chosen = [one.candidate for one in finalists(screened, today, MOST_SIMULATED)]
+    exact = calculate(busiest, [*chosen, *bounds], Depth.THROTTLING)
+    last = [one.candidate for one in finalists(_trials(exact, chosen), today, _FINALISTS)]
+    found = calculate(busiest, last, Depth.FIRST_LIMIT)
+    judged = _trials(found, last)
     today = Trial(found, found.schemes[0])
-    judged = _trials(found, tried)
-    best = recommended(judged, today)
-    others = [] if best is None else alternatives(judged, best, today)
-    proposals = [] if best is None else [best, *others]
+    # What is rare shows in the whole traffic only.
+    while True:
+        best = recommended(judged, today)
+        proposed = [] if best is None else [best, *alternatives(judged, best, today)]
+        whole = _whole(calculate, own, busiest, found, [one.candidate for one in proposed])
+        parts = {part.name: part for part in whole.schemes}
+        broken = [one for one in proposed if breaks(parts[one.part.name], whole.schemes[0])]
+        if not broken:
+            break
+        judged = [one for one in judged if one not in broken]
+    proposals = [
+        dataclasses.replace(one, found=whole, part=parts[one.part.name]) for one in proposed
+    ]
+    rows, split = (Trial(exact, part) for part in exact.schemes[-2:])
     evidence = Evidence(
         traffic=traffic,
-        today=today,
-        best=best,
-        each_row=bounds[0],
-        splitting=bounds[1] if traffic.transactions and helps(bounds[1], today) else None,
+        today=Trial(whole, whole.schemes[0]),
+        best=proposals[0] if proposals else None,
+        each_row=rows,
+        each_row_helps=helps(rows, today),
+        splitting=split if traffic.transactions and helps(split, today) else None,
         tried=len(tried),
     )
-    kept = found.model_copy(update={"schemes": (today.part, *(one.part for one in proposals))})
     return bare.model_copy(
         update={
-            "proposals": tuple(_proposal(one, best) for one in proposals),
+            "proposals": tuple(_proposal(one, proposals[0]) for one in proposals),
             "tried": len(tried),
             "simulated": len(chosen),
-            "found": kept,
+            "found": whole,
             **conclusion(evidence),
         }
     )
+
+
+def _whole(
+    calculate: Calculate,
+    own: Trace,
+    busiest: Trace,
+    found: WhatIfRecord,
+    proposed: Sequence[Candidate],
+) -> WhatIfRecord:
+    """Today's keys and the proposed ones in the whole traffic, with their first limits.
+
+    ``found`` has the first limits, of the busiest seconds.
+    """
+    parts = {part.name: part for part in found.schemes}
+    whole = found if own is busiest else calculate(own, proposed, Depth.THROTTLING)
+    kept = [found.schemes[0].name, *(one.name for one in proposed)]
+    schemes = {part.name: part for part in whole.schemes}
+    ordered = [
+        schemes[name].model_copy(update={"first_limit": parts[name].first_limit}) for name in kept
+    ]
+    return whole.model_copy(update={"factors": True, "schemes": tuple(ordered)})
 
 
 def _trials(found: WhatIfRecord, tried: Sequence[Candidate]) -> list[Trial]:
@@ -199,16 +255,15 @@ def _trials(found: WhatIfRecord, tried: Sequence[Candidate]) -> list[Trial]:
     ]
 
 
-def _proposal(trial: Trial, best: Trial | None) -> ProposalPart:
+def _proposal(trial: Trial, best: Trial) -> ProposalPart:
     candidate = trial.candidate
-    assert candidate is not None
     return ProposalPart(
         name=candidate.name,
         idea=candidate.idea,
         partition_key=candidate.partition_key,
         row_key=candidate.row_key,
         scheme=candidate.toml,
-        trade="" if best is None or trial is best else trade(trial, best),
+        trade="" if trial is best else trade(trial, best),
     )
 
 

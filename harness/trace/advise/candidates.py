@@ -44,7 +44,6 @@ class Candidate:
     Attributes:
         idea: What it does, in words.
         distance: How far it is from today's keys: 1 for a suffix or a prefix, more for more.
-        breaks: It is not a candidate, but shows what a key could do that splits transactions.
     """
 
     name: str
@@ -52,7 +51,6 @@ class Candidate:
     partition_key: str
     row_key: str
     distance: int
-    breaks: bool = False
     content: Mapping[str, Any]
 
     @property
@@ -144,8 +142,7 @@ def candidates(
 def splitting(found: Understanding, table: str) -> Candidate:
     """Buckets by row, which split transactions: what they would bring is worth knowing."""
     key = f"{_WHOLE}-{{{ROW_KEY}:bucket16}}"
-    made = _candidate(found, table, "split", "16 buckets by row", key, "", 1)
-    return dataclasses.replace(made, breaks=True)
+    return _candidate(found, table, "split-transactions", "16 buckets by row", key, "", 1)
 
 
 def _said(name: str) -> str:

@@ -22,19 +22,19 @@ _UNTHROTTLED = 0.001
 _COST_STEP = 0.02
 """Costs that differ by less are equal: partitions and entities for each operation."""
 _MOST_FACTOR = 10_000.0
+ACCOUNT = "account"
+"""The rule that refuses what is beyond the limit of the account."""
+TODAY = Candidate(name="", idea="", partition_key="", row_key="", distance=0, content={"keys": {}})
 _MOST_VISITED = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """A candidate and what became of the traffic under it.
-
-    ``candidate`` is None for today's keys.
-    """
+    """Keys, and what became of the traffic under them. Without a candidate they are today's."""
 
     found: WhatIfRecord
     part: SchemePart
-    candidate: Candidate | None = None
+    candidate: Candidate = TODAY
 
     @property
     def throttled(self) -> float:
@@ -43,27 +43,22 @@ class Trial:
 
     @property
     def factor(self) -> float:
-        """Multiple of the asked traffic at which the first limit is met.
+        """Multiple of the asked traffic at which the first limit of a partition is met.
 
-        Calculated where it was asked for; otherwise estimated from the busiest windows.
+        Calculated where it was asked for, but never more than what can be sustained: in a short
+        trace, a burst passes that would not pass for long. The limit of the account is not one of
+        keys.
         """
         found, part = self.found, self.part
-        if part.first_limit is not None:
-            return part.first_limit.factor / found.rate
-        if found.factors:
-            return _MOST_FACTOR
         peaks = [(peak, found.partition_per_s) for peak in part.partition_peaks]
-        peaks += [(peak, found.account_per_s) for peak in part.account_peaks]
         if found.physical is not None:
             peaks += [(peak, found.physical.per_s) for peak in part.physical_peaks]
-        # A second's worth may come at once after idle time.
-        factors = [
-            limit * (peak.width_s + 1) / peak.width_s / peak.per_s
-            for peak, limit in peaks
-            if peak.per_s
-        ]
-        estimate = min(factors, default=_MOST_FACTOR)
-        return min(estimate, 1.0) if self.throttled else estimate
+        factors = [limit / peak.per_s for peak, limit in peaks if peak.per_s and peak.width_s > 1]
+        if (first := part.first_limit) is not None and first.rule != ACCOUNT:
+            factors.append(first.factor / found.rate)
+        if self.throttled and by_account(part) < 1:
+            factors.append(1.0)
+        return min(factors, default=_MOST_FACTOR)
 
     @property
     def cost(self) -> float:
@@ -84,7 +79,6 @@ class Trial:
     @property
     def objectives(self) -> tuple[float, ...]:
         """What is to be small, of which none is weighed against another."""
-        assert self.candidate is not None
         billable = max(0, self.part.price.billable - self.found.schemes[0].price.billable)
         return (
             round(self.throttled, 3),
@@ -93,6 +87,11 @@ class Trial:
             round(billable / max(1, self.part.price.operations), 2),
             self.candidate.distance,
         )
+
+
+def by_account(part: SchemePart) -> float:
+    """Share of the throttled requests that the limit of the account refused."""
+    return part.once.by_rule.get(ACCOUNT, 0) / max(1, part.once.throttled)
 
 
 def breaks(part: SchemePart, today: SchemePart) -> bool:

@@ -11,7 +11,7 @@ from harness.measure.record.advice import Answer
 from harness.measure.record.whatif import SchemePart
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.model.partition import Partition
-from harness.trace.advise.judging import ENOUGH, Trial, helps
+from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
 from harness.trace.advise.traffic import TableTraffic
 from harness.trace.reader import Trace
 
@@ -22,7 +22,6 @@ _ROW_SHARE = 0.1
 _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
 _NOTABLE = 0.05
-_ACCOUNT = "account"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,8 @@ class Evidence:
 
     Attributes:
         best: The recommended keys; None if none helps, or none were tried.
-        each_row: The traffic with a partition for every row; None if no keys were tried.
+        each_row: The busiest traffic with a partition for every row, and whether that would be much
+            better; None if no keys were tried.
         splitting: What keys that split transactions would bring; None if that would not help.
     """
 
@@ -39,6 +39,7 @@ class Evidence:
     today: Trial
     best: Trial | None = None
     each_row: Trial | None = None
+    each_row_helps: bool = True
     splitting: Trial | None = None
     tried: int = 0
 
@@ -50,7 +51,6 @@ def conclusion(evidence: Evidence) -> dict[str, Any]:
     if today.far:
         headline = f"Your keys are fine at this rate{_first_limit(today)}."
     elif best is not None:
-        assert best.candidate is not None
         answer = Answer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
         reason += [_load(f"Under {best.part.name}", best), _price(best)]
@@ -117,8 +117,6 @@ def trade(trial: Trial, best: Trial) -> str:
     if ours != theirs:
         side = gains if trial.cost < best.cost else losses
         side.append(f"{ours or 'queries are as today'} ({theirs or 'as today'} there)")
-    assert trial.candidate is not None
-    assert best.candidate is not None
     if trial.candidate.distance != best.candidate.distance:
         nearer = trial.candidate.distance < best.candidate.distance
         (gains if nearer else losses).append(
@@ -154,9 +152,8 @@ def _first_limit(trial: Trial) -> str:
     first = trial.part.first_limit
     if trial.throttled:
         return ""
-    if first is not None:
-        return f"; the first limit is met at x {_times(trial)}, that of the {first.rule}"
-    return "; no limit is met up to x 10,000" if trial.found.factors else ""
+    rule = "partition" if first is None or first.rule == ACCOUNT else first.rule
+    return f"; at x {_times(trial)} the first limit of a {rule} is met"
 
 
 def _times(trial: Trial) -> str:
@@ -216,20 +213,20 @@ def _price(trial: Trial) -> str:
 def _no_key(evidence: Evidence) -> tuple[str, list[str]]:
     """Why no key helps."""
     today, rows = evidence.today, evidence.each_row
-    if _rule(today.part) == _ACCOUNT and today.throttled:
+    if by_account(today.part) > 0.5:
         return "No key helps: the account is what limits this traffic.", [
             "Other keys spread the load over partitions, and the account serves all of them: use "
             "several accounts, or fewer requests."
         ]
-    if rows is not None and not helps(rows, today) and rows.part.hot:
+    if rows is not None and not evidence.each_row_helps and rows.part.hot:
         share = percent(rows.part.hot[0].at_least)
         row = Partition.named(rows.part.hot[0].partition).key
         return f"No key helps: one row takes {share} of the load.", [
             f"Even with a partition for every row, {row!r} would be as hot: a row is in one "
             "partition. Spread it over several rows, or keep it in a cache."
         ]
-    tried = counted(evidence.tried, "key scheme")
-    why = f"Of {tried}, none is better by more than noise without breaking the application."
+    tried = counted(evidence.tried, "other key was", "other keys were")
+    why = f"{tried} tried, and none is better by more than noise without breaking something."
     return "No key made of today's keys helps without breaking something.", [why]
 
 
