@@ -22,7 +22,7 @@ from harness.model.process import search_rarely
 from harness.report.advise import advice_json, advice_text
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page
-from harness.trace.advise.advise import Depth, Question, advise
+from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.understanding import fields_of
 from harness.trace.reader import Trace
@@ -119,17 +119,19 @@ class _Calculation:
     def __init__(self, question: Question) -> None:
         self._question = question
 
-    def __call__(self, trace: Trace, tried: Sequence[Candidate], depth: Depth) -> WhatIfRecord:
+    def __call__(
+        self, trace: Trace, tried: Sequence[Candidate], first_limits: bool
+    ) -> WhatIfRecord:
         steps = Steps(trace.operations)
         if len(tried) < _PROCESSES or trace.operations * len(tried) < _TOGETHER:
-            found = self._question.asked(trace, tried, depth, steps)
+            found = self._question.asked(trace, tried, first_limits, steps)
             steps.end()
             return found
         shares = [tried[place::_PROCESSES] for place in range(_PROCESSES)]
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
             jobs = [
-                pool.submit(_calculated, self._question, trace.path, share, depth)
+                pool.submit(_calculated, self._question, trace.path, share, first_limits)
                 for share in shares
             ]
             first, *others = [job.result() for job in jobs]
@@ -139,11 +141,11 @@ class _Calculation:
 
 
 def _calculated(
-    question: Question, path: Path, tried: Sequence[Candidate], depth: Depth
+    question: Question, path: Path, tried: Sequence[Candidate], first_limits: bool
 ) -> WhatIfRecord:
     trace = Trace(path)
     try:
-        return question.asked(trace, tried, depth)
+        return question.asked(trace, tried, first_limits)
     finally:
         trace.close()
 

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.measure.record.advice import Answer
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.trace.head import TraceHead
@@ -20,7 +21,12 @@ from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import STARTED_S, executed
 
 SECONDS, EVERY_S = 60, 0.02
-Made = Iterator[Operation]
+LIMITS = GatewayLimits(
+    partition=Rate(entities_per_s=40.0),
+    account=Rate(entities_per_s=400.0),
+    servers=Servers(entities_per_s=80.0),
+)
+"""The published limits for a fiftieth of the traffic."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,7 @@ def record_known(application: KnownApplication, path: Path, seed: int = 1) -> No
         writer.append(recorder.drain(0.0, final=True))
 
 
-def _write(key: str, row: str, table: str = "", **properties: object) -> Operation:
+def _write(key: str, row: str, table: str = "", **properties: str) -> Operation:
     return Operation(
         kind=Kind.UPSERT_REPLACE,
         partition_key=key,
@@ -78,12 +84,12 @@ def _read(key: str, row: str, table: str = "") -> Operation:
     return Operation(kind=Kind.POINT_QUERY, partition_key=key, row_key=row, table=table)
 
 
-def _rows(key: str, beginning: str = "", *, top: int | None = None, **more: str) -> Operation:
+def _rows(key: str, beginning: str = "", *, top: int | None = None) -> Operation:
     """A query of the rows of a partition that begin so."""
     keys = KeyRange()
     if beginning:
         keys = KeyRange(row_from=beginning, row_before=beginning[:-1] + chr(ord(beginning[-1]) + 1))
-    return Operation(kind=Kind.QUERY, partition_key=key, key_range=keys, top=top, **more)
+    return Operation(kind=Kind.QUERY, partition_key=key, key_range=keys, top=top)
 
 
 _Now = Callable[[], dt.datetime]
@@ -136,8 +142,8 @@ def _too_coarse(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
                 yield _write(f"region-{region}_2023", f"{day}T{hour:02}")
     yield None
     while True:
-        region, day = f"region-{rng.choice((0, 0, 0, 1, 2, 3))}_2023", rng.choice(days)
-        yield _rows(region, f"{day}T") if rng.random() < 0.5 else _read(region, f"{day}T02")
+        key, day = f"region-{rng.choice((0, 0, 0, 1, 2, 3))}_2023", rng.choice(days)
+        yield _rows(key, f"{day}T") if rng.random() < 0.5 else _read(key, f"{day}T02")
 
 
 def _too_fine(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
@@ -147,13 +153,13 @@ def _too_fine(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
                 yield _write(f"device-{device:02}_2023-11-14T{hour:02}{minute:02}", "00")
     yield None
     while True:
-        device, hour = f"device-{rng.randrange(20):02}", rng.randrange(4)
+        name = f"device-{rng.randrange(20):02}"
         if rng.random() < 0.5:
-            begin = f"{device}_2023-11-14T{hour:02}"
+            begin = f"{name}_2023-11-14T{rng.randrange(4):02}"
             keys = KeyRange(partition_from=begin, partition_before=f"{begin}~")
             yield Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=keys)
         else:
-            yield _write(f"{device}_{now():%Y-%m-%dT%H%M}", f"{now():%S}")
+            yield _write(f"{name}_{now():%Y-%m-%dT%H%M}", f"{now():%S}")
 
 
 def _orders(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
@@ -253,25 +259,25 @@ CHANGE, FINE, NO_KEY = Answer.CHANGE, Answer.FINE, Answer.NO_KEY
 KNOWN = tuple(
     KnownApplication(name=name, made=made, rate=rate, answer=answer, known=known, keys=keys)
     for name, made, rate, answer, known, keys in (
-        ("log by day", _log_by_day, 60, CHANGE, "day and buckets", (":bucket", ":hash")),
-        ("hot tenant", _hot_tenant, 80, CHANGE, "tenant and buckets", (":bucket", "{invoice")),
-        ("hot row", _hot_row, 120, NO_KEY, "one row takes 38%", ()),
-        ("readings by device", _devices, 60, CHANGE, "device", ("{device}",)),
-        ("time too coarse", _too_coarse, 30, CHANGE, "region and day", (":day", ":month", ":hour")),
-        ("time too fine", _too_fine, 60, CHANGE, "device and hour", (":hour", ":day")),
+        ("log by day", _log_by_day, 1, CHANGE, "day and buckets", (":bucket", ":hash")),
+        ("hot tenant", _hot_tenant, 2, CHANGE, "tenant and buckets", (":bucket", "{invoice")),
+        ("hot row", _hot_row, 3, NO_KEY, "one row takes 38%", ()),
+        ("readings by device", _devices, 1, CHANGE, "device", ("{device}",)),
+        ("time too coarse", _too_coarse, 1, CHANGE, "region and day", (":day", ":month", ":hour")),
+        ("time too fine", _too_fine, 1, CHANGE, "device and hour", (":hour", ":day")),
         (
             "monthly report",
             _orders,
-            40,
+            1,
             CHANGE,
             "month and buckets by customer",
             ("{customer:bucket",),
         ),
-        ("social feed", _feed, 30, CHANGE, "user", ("{user",)),
-        ("two properties", _two_properties, 10, NO_KEY, "a second copy by Email", ()),
-        ("tied by transactions", _tied, 40, CHANGE, "store and order", ("{order",)),
-        ("even load", _even, 60, FINE, "nothing", ()),
-        ("one of three", _one_of_three, 60, CHANGE, "buckets, of one table", (":bucket", "{event")),
-        ("a property", _property, 20, CHANGE, "CustomerId", ("CustomerId",)),
+        ("social feed", _feed, 1, CHANGE, "user", ("{user",)),
+        ("two properties", _two_properties, 1, NO_KEY, "a second copy by Email", ()),
+        ("tied by transactions", _tied, 1, CHANGE, "store and order", ("{order",)),
+        ("even load", _even, 1, FINE, "nothing", ()),
+        ("one of three", _one_of_three, 1, CHANGE, "buckets, of one table", (":bucket", "{event")),
+        ("a property", _property, 1, CHANGE, "CustomerId", ("CustomerId",)),
     )
 )

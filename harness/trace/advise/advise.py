@@ -7,11 +7,10 @@ of the best of these the traffic at which each meets its first limit.
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from harness.gateway.limits import GatewayLimits, Rate, Servers
+from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import (
     AdviceRecord,
     Answer,
@@ -25,16 +24,18 @@ from harness.trace.advise.candidates import Candidate, candidates, each_row, spl
 from harness.trace.advise.judging import (
     Trial,
     alternatives,
-    breaks,
     finalists,
     helps,
+    is_candidate,
     recommended,
+    screened,
 )
 from harness.trace.advise.reasons import Evidence, conclusion, far_from_limits, reservations, trade
 from harness.trace.advise.traffic import TableTraffic, TraceTables
 from harness.trace.advise.understanding import Understanding, understood
 from harness.trace.head import TraceError
 from harness.trace.reader import Trace
+from harness.trace.whatif.screening import screen
 from harness.trace.whatif.whatif import Progress, what_if
 
 MOST_SIMULATED = 20
@@ -60,47 +61,23 @@ class Question:
         self,
         trace: Trace,
         tried: Sequence[Candidate],
-        depth: Depth,
+        first_limits: bool,
         progress: Progress = lambda step, operations: None,
     ) -> WhatIfRecord:
         """Today's keys and the tried ones side by side."""
-        limits = self.limits
-        if depth is Depth.PEAKS and limits.units is None:
-            limits = limits.model_copy(update=_UNLIMITED)
-        found = what_if(
+        return what_if(
             trace,
             [one.scheme for one in tried],
-            limits,
+            self.limits,
             name=trace.path.name,
             limits_name=self.limits_name,
             rate=self.rate,
-            factors=depth is Depth.FIRST_LIMIT,
+            factors=first_limits,
             progress=progress,
         )
-        capacity = {
-            "partition_per_s": self.limits.partition.entities_per_s,
-            "account_per_s": self.limits.account.entities_per_s,
-        }
-        return found.model_copy(update=capacity) if self.limits.units is None else found
 
 
-class Depth(enum.Enum):
-    """How much is calculated: each takes several times as long as the one before it."""
-
-    PEAKS = enum.auto()
-    """Loads and prices, without throttling."""
-    THROTTLING = enum.auto()
-    FIRST_LIMIT = enum.auto()
-
-
-_NONE = 1e9
-_UNLIMITED = {
-    "partition": Rate(entities_per_s=_NONE),
-    "account": Rate(entities_per_s=_NONE),
-    "servers": Servers(count=1, entities_per_s=_NONE, keys_per_range=1000),
-}
-
-Calculate = Callable[[Trace, Sequence[Candidate], Depth], WhatIfRecord]
+Calculate = Callable[[Trace, Sequence[Candidate], bool], WhatIfRecord]
 """Does what `Question.asked` does."""
 
 
@@ -167,7 +144,7 @@ def _advised(
     own = tables.alone(traffic.table)
     # A first limit is met in the busiest seconds, so that these are enough to find it.
     busiest = tables.busiest(own)
-    found = calculate(busiest, (), Depth.FIRST_LIMIT)
+    found = calculate(busiest, (), True)
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given)
     bare = bare.model_copy(update=_understood(understanding))
@@ -183,11 +160,19 @@ def _advised(
         queries=any(not query.whole for query in traffic.queries),
     )
     bounds = [each_row(understanding, traffic.table), splitting(understanding, traffic.table)]
-    screened = _trials(calculate(busiest, tried, Depth.PEAKS), tried)
-    chosen = [one.candidate for one in finalists(screened, today, MOST_SIMULATED)]
-    exact = calculate(busiest, [*chosen, *bounds], Depth.THROTTLING)
-    last = [one.candidate for one in finalists(_trials(exact, chosen), today, _FINALISTS)]
-    found = calculate(busiest, last, Depth.FIRST_LIMIT)
+    limits = question.limits
+    served = limits.partition.entities_per_s
+    loads = screen(
+        own,
+        [one.scheme for one in tried],
+        partition_per_s=served,
+        account_per_s=limits.account.entities_per_s,
+        rate=question.rate,
+    )
+    chosen = screened(loads, tried, served, MOST_SIMULATED)
+    exact = calculate(busiest, [*chosen, *bounds], False)
+    last = finalists(_trials(exact, chosen), today, _FINALISTS)
+    found = calculate(busiest, last, True)
     judged = _trials(found, last)
     today = Trial(found, found.schemes[0])
     # What is rare shows in the whole traffic only.
@@ -195,14 +180,11 @@ def _advised(
         best = recommended(judged, today)
         proposed = [] if best is None else [best, *alternatives(judged, best, today)]
         whole = _whole(calculate, own, busiest, found, [one.candidate for one in proposed])
-        parts = {part.name: part for part in whole.schemes}
-        broken = [one for one in proposed if breaks(parts[one.part.name], whole.schemes[0])]
-        if not broken:
+        proposals = _trials(whole, [one.candidate for one in proposed])
+        if len(proposals) == len(proposed):
             break
-        judged = [one for one in judged if one not in broken]
-    proposals = [
-        dataclasses.replace(one, found=whole, part=parts[one.part.name]) for one in proposed
-    ]
+        kept = {one.candidate.name for one in proposals}
+        judged = [one for one in judged if one not in proposed or one.candidate.name in kept]
     rows, split = (Trial(exact, part) for part in exact.schemes[-2:])
     evidence = Evidence(
         traffic=traffic,
@@ -236,7 +218,7 @@ def _whole(
     ``found`` has the first limits, of the busiest seconds.
     """
     parts = {part.name: part for part in found.schemes}
-    whole = found if own is busiest else calculate(own, proposed, Depth.THROTTLING)
+    whole = found if own is busiest else calculate(own, proposed, False)
     kept = [found.schemes[0].name, *(one.name for one in proposed)]
     schemes = {part.name: part for part in whole.schemes}
     ordered = [
@@ -246,13 +228,12 @@ def _whole(
 
 
 def _trials(found: WhatIfRecord, tried: Sequence[Candidate]) -> list[Trial]:
-    """The candidates among the schemes that break nothing."""
+    """What became of each, of those that an application can have."""
     by_name = {one.name: one for one in tried}
-    return [
-        Trial(found, part, by_name[part.name])
-        for part in found.schemes[1:]
-        if part.name in by_name and not breaks(part, found.schemes[0])
-    ]
+    every = (
+        Trial(found, part, by_name[part.name]) for part in found.schemes[1:] if part.name in by_name
+    )
+    return [trial for trial in every if is_candidate(trial)]
 
 
 def _proposal(trial: Trial, best: Trial) -> ProposalPart:

@@ -1,9 +1,10 @@
 """Which of the tried keys is recommended, and which are worth a look.
 
-A key that loses entities, makes invalid keys, splits transactions, or whose load cannot be told is
-no candidate. Of the others, the one that changes and costs least is recommended if nothing is
-throttled under it at the asked traffic, nor at twice that. Without such a key it is the one that is
-throttled least, if that is much better than today. The alternatives are on the Pareto front.
+What breaks the application is no candidate, nor are keys under which its queries read the whole
+table. The rule of `harness.measure.verdict.ranking` tells which of the others are best, where a
+limit at twice the asked traffic is as good as a later one. Of the best, the keys that are closest
+to today's are recommended, if they are better than today's by more than noise. The alternatives are
+on the Pareto front.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import dataclasses
 from collections.abc import Sequence
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
 from harness.trace.advise.candidates import Candidate
+from harness.trace.whatif.screening import ScreenedScheme
 
 ENOUGH = 2.0
 """A limit at this multiple of the asked traffic is far: the traffic can double."""
+_PLENTY = 10 * ENOUGH
 _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
-_UNTHROTTLED = 0.001
-_COST_STEP = 0.02
-"""Costs that differ by less are equal: partitions and entities for each operation."""
+_MOST_SCANS = 0.01
+"""Share of the operations that may read the whole table."""
 _MOST_FACTOR = 10_000.0
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
 TODAY = Candidate(name="", idea="", partition_key="", row_key="", distance=0, content={"keys": {}})
-_MOST_VISITED = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Trial:
     @property
     def throttled(self) -> float:
         ratio = self.part.once.ratio
-        return 0.0 if ratio < _UNTHROTTLED else ratio
+        return 0.0 if ratio < THROTTLED_NOISE else ratio
 
     @property
     def factor(self) -> float:
@@ -61,15 +63,13 @@ class Trial:
         return min(factors, default=_MOST_FACTOR)
 
     @property
-    def cost(self) -> float:
-        """Partitions to visit and entities to walk for each operation, beyond those of today."""
-        price, today = self.part.price, self.found.schemes[0].price
-        visited = price.needed - price.spread
-        visited += price.scans * min(self.part.partitions, _MOST_VISITED)
-        walked = max(0, price.walked - today.walked) if price.walked else price.unbounded
-        whole = max(1, price.operations)
-        # A visit costs a request and its latency; ten entities of one page cost about as much.
-        return (visited + walked / 10) / whole
+    def standing(self) -> Standing:
+        """What it is compared by; a limit that is far is as good as none."""
+        found = self.found
+        served = found.partition_per_s if found.physical is None else found.physical.per_s
+        return dataclasses.replace(
+            standing(self.part), hottest=served / min(self.factor, ENOUGH), throttled=self.throttled
+        )
 
     @property
     def far(self) -> bool:
@@ -79,12 +79,12 @@ class Trial:
     @property
     def objectives(self) -> tuple[float, ...]:
         """What is to be small, of which none is weighed against another."""
-        billable = max(0, self.part.price.billable - self.found.schemes[0].price.billable)
+        of, whole = self.standing, max(1, self.part.price.operations)
         return (
             round(self.throttled, 3),
-            -round(min(self.factor, _MOST_FACTOR), 1),
-            round(self.cost / _COST_STEP),
-            round(billable / max(1, self.part.price.operations), 2),
+            -round(min(self.factor, _PLENTY), 1),
+            round(of.billable / whole, 2),
+            round(of.walked / whole, 1),
             self.candidate.distance,
         )
 
@@ -94,15 +94,14 @@ def by_account(part: SchemePart) -> float:
     return part.once.by_rule.get(ACCOUNT, 0) / max(1, part.once.throttled)
 
 
-def breaks(part: SchemePart, today: SchemePart) -> bool:
-    """Whether an application would break under a scheme, or what it does cannot be told."""
-    price = part.price
-    return bool(
-        price.split
-        or price.collisions > today.price.collisions
-        or price.refused
-        or price.unmatched
-        or price.unknown > today.price.unknown
+def is_candidate(trial: Trial) -> bool:
+    """Whether an application can have these keys."""
+    price, today = trial.part.price, trial.found.schemes[0].price
+    return (
+        not trial.standing.breaks
+        and not price.unmatched
+        and price.unknown <= today.unknown
+        and price.scans - today.scans <= _MOST_SCANS * price.operations
     )
 
 
@@ -114,20 +113,19 @@ def helps(trial: Trial, today: Trial) -> bool:
 
 
 def recommended(trials: Sequence[Trial], today: Trial) -> Trial | None:
-    """The best of the trials that break nothing; None if none helps."""
+    """The best of the candidates; None if none helps."""
     helping = [trial for trial in trials if helps(trial, today)]
-    if enough := [trial for trial in helping if trial.far]:
-        return min(enough, key=_price)
-    return min(helping, key=lambda one: (one.objectives[:2], _price(one)), default=None)
+    ranked = ranks([trial.standing for trial in helping])
+    best = [trial for trial, rank in zip(helping, ranked, strict=True) if rank == 1]
+    return min(best, key=_nearest, default=None)
 
 
-def _price(trial: Trial) -> tuple[float, ...]:
-    _, _, cost, billable, distance = trial.objectives
-    return cost, billable, distance, trial.part.partitions
+def _nearest(trial: Trial) -> tuple[float, ...]:
+    return trial.candidate.distance, trial.part.partitions
 
 
 def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Trial]:
-    """Up to two others on the Pareto front: the one with the latest limit, and the cheapest."""
+    """Up to two others on the Pareto front: one whose limit is much later, and the nearest."""
     front = [
         one
         for one in trials
@@ -136,10 +134,10 @@ def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Tri
         and one.objectives != best.objectives
         and not any(_dominates(other, one) for other in trials)
     ]
-    later = [one for one in front if one.factor >= _BETTER * best.factor]
-    found = [max(later, key=lambda one: (one.factor, -one.cost))] if later else []
+    later = [one for one in front if min(one.factor, _PLENTY) >= _BETTER * best.factor]
+    found = [min(later, key=lambda one: (*one.objectives[:2], _nearest(one)))] if later else []
     rest = [one for one in front if one not in found]
-    return [*found, *sorted(rest, key=_price)][:2]
+    return [*found, *sorted(rest, key=_nearest)][:2]
 
 
 def _dominates(first: Trial, second: Trial) -> bool:
@@ -147,19 +145,59 @@ def _dominates(first: Trial, second: Trial) -> bool:
     return all(one <= other for one, other in pairs) and any(one < other for one, other in pairs)
 
 
-def finalists(trials: Sequence[Trial], today: Trial, count: int) -> list[Trial]:
-    """Those whose first limit is worth a calculation: the best by each measure in turn."""
+def screened(
+    found: Sequence[ScreenedScheme], tried: Sequence[Candidate], served_per_s: float, count: int
+) -> list[Candidate]:
+    """The candidates that are worth a calculation.
+
+    Args:
+        served_per_s: Entities that a partition serves.
+    """
+    usable = [
+        (one, candidate)
+        for one, candidate in zip(found, tried, strict=True)
+        if not one.standing.breaks
+        and not one.unmatched
+        and one.scans <= _MOST_SCANS * one.operations
+    ]
+    standings = [
+        dataclasses.replace(one.standing, hottest=max(one.standing.hottest, served_per_s / ENOUGH))
+        for one, _ in usable
+    ]
+    ranked = list(zip(ranks(standings), standings, usable, strict=True))
     orders = [
-        sorted(trials, key=key)
+        sorted(ranked, key=key)
         for key in (
-            lambda one: (not one.far, _price(one)),
-            lambda one: (one.objectives[:2], _price(one)),
-            lambda one: (not helps(one, today), one.candidate.distance, one.objectives),
+            lambda one: (one[0], one[2][1].distance, one[2][0].partitions),
+            lambda one: (round(one[1].throttled, 3), one[2][0].partition_peaks[-1].per_s),
+            lambda one: (round(one[1].throttled, 2), one[2][1].distance, one[1].billable),
         )
     ]
-    found: dict[str, Trial] = {}
-    for place in range(len(trials)):
-        for order in orders:
+    return _in_turn([[one[2][1] for one in order] for order in orders], count)
+
+
+def finalists(trials: Sequence[Trial], today: Trial, count: int) -> list[Candidate]:
+    """Those whose first limit is worth a calculation."""
+    ranked = dict(
+        zip(
+            (trial.part.name for trial in trials),
+            ranks([trial.standing for trial in trials]),
+            strict=True,
+        )
+    )
+    orders = [
+        sorted(trials, key=lambda one: (ranked[one.part.name], _nearest(one))),
+        sorted(trials, key=lambda one: (one.objectives[:2], _nearest(one))),
+        sorted(trials, key=lambda one: (not helps(one, today), _nearest(one))),
+    ]
+    return _in_turn([[one.candidate for one in order] for order in orders], count)
+
+
+def _in_turn(orders: Sequence[Sequence[Candidate]], count: int) -> list[Candidate]:
+    """The first ones of each order in turn, each once."""
+    found: dict[str, Candidate] = {}
+    for row in zip(*orders, strict=True):
+        for one in row:
             if len(found) < count:
-                found.setdefault(order[place].part.name, order[place])
+                found.setdefault(one.name, one)
     return list(found.values())

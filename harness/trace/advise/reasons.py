@@ -115,7 +115,7 @@ def trade(trial: Trial, best: Trial) -> str:
         side.append(f"the first limit is at x {_times(trial)} instead of x {_times(best)}")
     ours, theirs = _queries(trial.part), _queries(best.part)
     if ours != theirs:
-        side = gains if trial.cost < best.cost else losses
+        side = gains if trial.standing.billable < best.standing.billable else losses
         side.append(f"{ours or 'queries are as today'} ({theirs or 'as today'} there)")
     if trial.candidate.distance != best.candidate.distance:
         nearer = trial.candidate.distance < best.candidate.distance
@@ -212,22 +212,32 @@ def _price(trial: Trial) -> str:
 
 def _no_key(evidence: Evidence) -> tuple[str, list[str]]:
     """Why no key helps."""
-    today, rows = evidence.today, evidence.each_row
-    if by_account(today.part) > 0.5:
+    today, rows, traffic = evidence.today, evidence.each_row, evidence.traffic
+    over = sum(query.scanned for query in traffic.queries if query.whole)
+    if 2 * over > traffic.entities:
+        share = percent(over / traffic.entities)
+        return (
+            f"Queries over several partitions read {share} of all entities: they are the load.",
+            ["A PartitionKey spreads what names it. These queries name none, or a range of them."],
+        )
+    if 2 * by_account(today.part) > 1:
         return "No key helps: the account is what limits this traffic.", [
             "Other keys spread the load over partitions, and the account serves all of them: use "
             "several accounts, or fewer requests."
         ]
-    if rows is not None and not evidence.each_row_helps and rows.part.hot:
-        share = percent(rows.part.hot[0].at_least)
-        row = Partition.named(rows.part.hot[0].partition).key
-        return f"No key helps: one row takes {share} of the load.", [
+    hot = next(iter(rows.part.hot), None) if rows is not None else None
+    if hot is not None and not evidence.each_row_helps and hot.at_least >= _ROW_SHARE:
+        row = Partition.named(hot.partition).key
+        return f"No key helps: one row takes {percent(hot.at_least)} of the load.", [
             f"Even with a partition for every row, {row!r} would be as hot: a row is in one "
             "partition. Spread it over several rows, or keep it in a cache."
         ]
     tried = counted(evidence.tried, "other key was", "other keys were")
-    why = f"{tried} tried, and none is better by more than noise without breaking something."
-    return "No key made of today's keys helps without breaking something.", [why]
+    why = (
+        f"{tried} tried. Each breaks something, makes the queries read the whole table, or is no "
+        "better than today's by more than noise."
+    )
+    return "No key made of the parts of today's keys helps.", [why]
 
 
 def _stays_bad(evidence: Evidence) -> list[str]:
@@ -243,7 +253,7 @@ def _stays_bad(evidence: Evidence) -> list[str]:
                 f"One row, {Partition.named(hot.partition).key!r}, takes {percent(hot.at_least)} "
                 "of the load: no key spreads it."
             )
-    if evidence.splitting is not None and (best is None or evidence.splitting.factor > best.factor):
+    if evidence.splitting is not None and (best is None or not best.far):
         split = evidence.splitting.part.price.split
         said.append(
             f"{counted(traffic.transactions, 'transaction')} "
