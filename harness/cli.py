@@ -74,6 +74,7 @@ examples:
   harness watch -- node server.js             measure your own application
   harness trace app.parquet                     show recorded traffic, or a log of Azure
   harness whatif app.parquet --keys mine.toml   the same traffic under other keys
+  harness advise app.parquet --rate 20          which PartitionKey it needs at 20 times the traffic
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 

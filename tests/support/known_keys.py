@@ -1,6 +1,6 @@
 """Thirteen made-up applications, small, of which it is known what their keys should be.
 
-Each is one seeded minute on tables in memory, so that queries scan what they would.
+Each is one seeded half minute on tables in memory, so that queries scan what they would.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import STARTED_S, executed
 
-SECONDS, EVERY_S = 60, 0.02
+SECONDS, EVERY_S = 30, 0.02
 LIMITS = GatewayLimits(
     partition=Rate(entities_per_s=40.0),
     account=Rate(entities_per_s=400.0),
@@ -50,7 +50,7 @@ class KnownApplication:
 
 
 def record_known(application: KnownApplication, path: Path, seed: int = 1) -> None:
-    """Record a minute of it."""
+    """Record half a minute of it."""
     tables, recorder = MemoryTables(), Recorder()
     now_s = [float(STARTED_S)]
     made = application.made(

@@ -1,0 +1,41 @@
+"""Applications of which it is known what their keys should be are told so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.measure.record.advice import AdviceRecord
+from harness.trace.advise.advise import Question, advise
+from harness.trace.sources import opened
+from tests.support.known_keys import KNOWN, LIMITS, KnownApplication, record_known
+
+QUICK = ("log by day", "hot row", "even load")
+
+
+def advised(application: KnownApplication, folder: Path) -> AdviceRecord:
+    record_known(application, folder / "app.parquet")
+    question = Question(limits=LIMITS, limits_name="a fiftieth", rate=application.rate)
+    with opened(folder / "app.parquet") as trace:
+        return advise(trace, question, folder, question.asked, name=application.name)
+
+
+@pytest.mark.parametrize(
+    "application",
+    [
+        pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.long)
+        for one in KNOWN
+    ],
+)
+def test_the_known_keys_are_recommended(application: KnownApplication, tmp_path: Path) -> None:
+    """Or keys that are as good; or none, where none helps or today's are fine.
+
+    Bounds: 1,500 operations; five seconds of one core each.
+    """
+    found = advised(application, tmp_path)
+    table, *others = found.tables
+    assert table.answer is application.answer, table.headline
+    keys = [proposal.partition_key for proposal in table.proposals[:1]]
+    assert all(any(one in key for one in application.keys) for key in keys), keys
+    assert all("Never near a limit" in other.headline for other in others)

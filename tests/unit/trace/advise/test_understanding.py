@@ -1,0 +1,64 @@
+"""Keys are taken apart into named parts, which a key scheme can use."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness.trace.advise.understanding import fields_of, understood
+
+TENANTS = [(f"tenant-{one % 7}_2026-11", f"order-{one:05}_line-{one % 3}") for one in range(200)]
+
+
+def test_a_part_is_named_by_the_word_before_it_or_by_what_it_is() -> None:
+    """The patterns split every key, and the parts that differ are named."""
+    found = understood([*TENANTS, ("tenant-1_2026-12", "order-00007_line-1")])
+    assert [part.name for part in found.parts] == ["tenant", "date", "order", "line"]
+    assert found.patterns["partition_key"] == "tenant-(?P<tenant>[0-9]+)_(?P<date>.+)"
+
+
+def test_a_key_of_another_layout_leaves_the_whole_key_as_a_part() -> None:
+    """The hot tenant may be the one with another name: it must not keep its key."""
+    found = understood([*TENANTS, *((f"contoso{one}", "order-1_line-1") for one in "abc")])
+    assert [part.name for part in found.of(row=False)] == ["partition_key"]
+
+
+def test_what_differs_within_a_transaction_is_not_tied() -> None:
+    """Rows of one order are written together; their lines differ."""
+    together = [("tenant-1_2026-11", ("order-00001_line-0", "order-00001_line-1"))]
+    order, line = understood(TENANTS, together).of(row=True)
+    assert order.tied()
+    assert not line.tied()
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("partition_key={customer}_{month}", ["customer", "month"]),
+        (r"partition_key=(?P<kind>\w+)-(?P<rest>.*)", ["kind", "rest"]),
+    ],
+)
+def test_fields_override_what_is_found(given: str, names: list[str]) -> None:
+    """A template, or a regular expression with named groups."""
+    found = understood(
+        [*TENANTS, ("user-1_2026-12", "order-00007_line-1")], (), dict([fields_of(given)])
+    )
+    assert [part.name for part in found.of(row=False)] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("tenant={a}", "write partition_key=TEMPLATE or row_key=TEMPLATE"),
+        ("row_key={a}{b}", "nothing shows where a ends"),
+        ("row_key={a", "a brace has no partner"),
+        ("row_key={1}", "is no name of a field"),
+        ("row_key=plain", "names no field"),
+        ("row_key=(?P<a>", "is no regular expression"),
+    ],
+)
+def test_a_wrong_template_is_refused_with_a_sentence(given: str, said: str) -> None:
+    """The message repeats the template and names the mistake."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        fields_of(given)
