@@ -6,12 +6,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record.advice import AdviceRecord, Answer, TableAdvicePart
+from harness.measure.record.advice import AdviceRecord, KeyAnswer, TableAdvicePart
 from harness.model.figures import counted, duration
 from harness.report.terminal.page import Page, grid
 from harness.report.whatif import side_by_side
 
-_COLOURS = {Answer.CHANGE: "yellow", Answer.NO_KEY: "red", Answer.FINE: "green"}
+_COLOURS = {KeyAnswer.CHANGE: "yellow", KeyAnswer.NO_KEY: "red", KeyAnswer.FINE: "green"}
 
 
 def advice_heading(found: AdviceRecord) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.gateway.limits import GatewayLimits, Rate, Servers
-from harness.measure.record.advice import Answer
+from harness.measure.record.advice import KeyAnswer
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.trace.head import TraceHead
 from harness.trace.recorder import Recorder
@@ -44,7 +44,7 @@ class KnownApplication:
     name: str
     made: Callable[[random.Random, Callable[[], dt.datetime]], Iterator[Operation | None]]
     rate: float
-    answer: Answer
+    answer: KeyAnswer
     known: str
     keys: tuple[str, ...] = ()
 
@@ -255,7 +255,7 @@ def _property(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
             yield _write("orders", guid, CustomerId=customer)
 
 
-CHANGE, FINE, NO_KEY = Answer.CHANGE, Answer.FINE, Answer.NO_KEY
+CHANGE, FINE, NO_KEY = KeyAnswer.CHANGE, KeyAnswer.FINE, KeyAnswer.NO_KEY
 KNOWN = tuple(
     KnownApplication(name=name, made=made, rate=rate, answer=answer, known=known, keys=keys)
     for name, made, rate, answer, known, keys in (

@@ -8,7 +8,7 @@ from harness.measure.record.findings import RecordPart
 from harness.measure.record.whatif import WhatIfRecord
 
 
-class Answer(enum.StrEnum):
+class KeyAnswer(enum.StrEnum):
     """What is said of the keys of a table."""
 
     CHANGE = "change"
@@ -70,7 +70,7 @@ class TableAdvicePart(RecordPart):
 
     table: str
     operations: int
-    answer: Answer
+    answer: KeyAnswer
     headline: str
     reason: tuple[str, ...] = ()
     proposals: tuple[ProposalPart, ...] = ()

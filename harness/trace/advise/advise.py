@@ -13,8 +13,8 @@ from pathlib import Path
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import (
     AdviceRecord,
-    Answer,
     FieldPart,
+    KeyAnswer,
     ProposalPart,
     TableAdvicePart,
 )
@@ -30,7 +30,13 @@ from harness.trace.advise.judging import (
     recommended,
     screened,
 )
-from harness.trace.advise.reasons import Evidence, conclusion, far_from_limits, reservations, trade
+from harness.trace.advise.reasons import (
+    KeyEvidence,
+    conclusion,
+    far_from_limits,
+    reservations,
+    trade,
+)
 from harness.trace.advise.traffic import TableTraffic, TraceTables
 from harness.trace.advise.understanding import Understanding, understood
 from harness.trace.head import TraceError
@@ -133,11 +139,11 @@ def _advised(
     first: bool,
 ) -> TableAdvicePart:
     bare = TableAdvicePart(
-        table=traffic.table, operations=traffic.operations, answer=Answer.FINE, headline=""
+        table=traffic.table, operations=traffic.operations, answer=KeyAnswer.FINE, headline=""
     )
     if traffic.unknown > _MOST_UNKNOWN * traffic.operations:
         said = "The trace lacks the keys of most operations, so nothing can be said of other keys."
-        return bare.model_copy(update={"answer": Answer.UNKNOWN, "headline": said})
+        return bare.model_copy(update={"answer": KeyAnswer.UNKNOWN, "headline": said})
     if not first and (said := far_from_limits(traffic, question.limits, question.rate)):
         return bare.model_copy(update={"headline": said})
     traffic = tables.looked_at(traffic)
@@ -152,7 +158,7 @@ def _advised(
         whole = _whole(calculate, own, busiest, found, ())
         bare = bare.model_copy(update={"found": whole})
         today = Trial(whole, whole.schemes[0])
-        return bare.model_copy(update=conclusion(Evidence(traffic=traffic, today=today)))
+        return bare.model_copy(update=conclusion(KeyEvidence(traffic=traffic, today=today)))
     tried = candidates(
         understanding,
         traffic.table,
@@ -186,7 +192,7 @@ def _advised(
         kept = {one.candidate.name for one in proposals}
         judged = [one for one in judged if one not in proposed or one.candidate.name in kept]
     rows, split = (Trial(exact, part) for part in exact.schemes[-2:])
-    evidence = Evidence(
+    evidence = KeyEvidence(
         traffic=traffic,
         today=Trial(whole, whole.schemes[0]),
         best=proposals[0] if proposals else None,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.gateway.limits import GatewayLimits
-from harness.measure.record.advice import Answer
+from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.model.partition import Partition
@@ -25,7 +25,7 @@ _NOTABLE = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class KeyEvidence:
     """What is known of a table.
 
     Attributes:
@@ -44,20 +44,23 @@ class Evidence:
     tried: int = 0
 
 
-def conclusion(evidence: Evidence) -> dict[str, Any]:
-    """Answer, headline, reason and what stays bad, as fields of a `TableAdvicePart`."""
+def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
+    """KeyAnswer, headline, reason and what stays bad, as fields of a `TableAdvicePart`."""
     today, best = evidence.today, evidence.best
-    answer, headline, reason = Answer.FINE, "", [_load("Today", today)]
+    answer, headline, reason = KeyAnswer.FINE, "", [_load("Today", today)]
     if today.far:
         headline = f"Your keys are fine at this rate{_first_limit(today)}."
     elif best is not None:
-        answer = Answer.CHANGE
+        answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
         reason += [_load(f"Under {best.part.name}", best), _price(best)]
     elif not evidence.traffic.keys:
-        answer, headline = Answer.UNKNOWN, "The trace lacks the keys that others could be made of."
+        answer, headline = (
+            KeyAnswer.UNKNOWN,
+            "The trace lacks the keys that others could be made of.",
+        )
     else:
-        answer = Answer.NO_KEY
+        answer = KeyAnswer.NO_KEY
         headline, why = _no_key(evidence)
         reason += why
     return {
@@ -210,7 +213,7 @@ def _price(trial: Trial) -> str:
     return f"In this traffic it costs nothing: {listed(kept)}."
 
 
-def _no_key(evidence: Evidence) -> tuple[str, list[str]]:
+def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     """Why no key helps."""
     today, rows, traffic = evidence.today, evidence.each_row, evidence.traffic
     over = sum(query.scanned for query in traffic.queries if query.whole)
@@ -240,7 +243,7 @@ def _no_key(evidence: Evidence) -> tuple[str, list[str]]:
     return "No key made of the parts of today's keys helps.", [why]
 
 
-def _stays_bad(evidence: Evidence) -> list[str]:
+def _stays_bad(evidence: KeyEvidence) -> list[str]:
     """What other keys do not change, or would change only for a price that is too high."""
     traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
     said = []
