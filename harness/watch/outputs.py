@@ -5,8 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +21,8 @@ from harness.model.errors import SetupError
 from harness.model.hosts import STRANGE_HOST, readers_of
 from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
-from harness.report.web.document import Shown, State, live_page
-from harness.report.web.tables import page_css, page_js, plotly_js
+from harness.report.web.document import Latest, Shown, State, live_page
+from harness.report.web.tables import ASSETS
 from harness.watch.watched_run import SESSION, WatchedRun
 
 LIVE_EVERY_S = 5.0
@@ -157,15 +157,9 @@ class EnforcedLimits:
         )
 
 
-FRESH_FOR_S = 1.0
-"""The least time for which a record of a watch in progress is shown."""
-_OF_THE_TIME = 10
-"""Building records takes at most one part of so many of the time."""
-_ASSETS: dict[str, tuple[Callable[[], str], str]] = {
-    "/": (lambda: live_page(locust=False), "text/html; charset=utf-8"),
-    "/plotly.js": (plotly_js, "text/javascript; charset=utf-8"),
-    "/page.js": (page_js, "text/javascript; charset=utf-8"),
-    "/page.css": (page_css, "text/css; charset=utf-8"),
+_FILES: dict[str, tuple[Callable[[], str], str]] = {
+    "": (partial(live_page, locust=False), "text/html"),
+    **ASSETS,
 }
 
 
@@ -181,10 +175,7 @@ class LivePage:
     """
 
     def __init__(self, show: Callable[[], Shown], host: str, port: int) -> None:
-        self._show = show
-        self._lock = threading.Lock()
-        self._shown: Shown | None = None
-        self._fresh_until_s = 0.0
+        self._latest = Latest(show)
         page, readers = self, readers_of(host)
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -224,21 +215,13 @@ class LivePage:
 
     def answer(self, path: str) -> tuple[int, bytes, str]:
         """Status, content and content type of the answer to a GET."""
-        if path == "/data":
-            return 200, self._now().data, "application/json"
-        if path in _ASSETS:
-            read, kind = _ASSETS[path]
-            return 200, read().encode(), kind
+        name = path.removeprefix("/")
+        if name == "data":
+            return 200, self._latest.now().data, "application/json"
+        if name in _FILES:
+            read, kind = _FILES[name]
+            return 200, read().encode(), f"{kind}; charset=utf-8"
         return 404, b"There is no such page.\n", "text/plain; charset=utf-8"
-
-    def _now(self) -> Shown:
-        with self._lock:
-            began_s = time.monotonic()
-            if self._shown is None or began_s >= self._fresh_until_s:
-                self._shown = self._show()
-                took_s = time.monotonic() - began_s
-                self._fresh_until_s = began_s + max(FRESH_FOR_S, took_s * _OF_THE_TIME)
-            return self._shown
 
     def close(self) -> None:
         self._server.shutdown()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from harness.report.web.document import live_page, update
-from harness.report.web.tables import page_css, page_js, plotly_js
+from harness.report.web.tables import ASSETS
 from tests.support.records import kept
 from tests.support.web_pages import PATIENCE_MS
 
@@ -24,16 +24,14 @@ def test_a_run_that_is_prepared_does_not_look_broken(browser: Browser) -> None:
     answer: dict[str, Any] = {
         "state": "preparing", "sentence": LOADING, "run_id": "a", "parts": {}, "charts": {},
     }  # fmt: skip
-    files: dict[str, tuple[str, Callable[[], str]]] = {
-        "": ("text/html", live_page),
-        "plotly.js": ("text/javascript", plotly_js),
-        "page.js": ("text/javascript", page_js),
-        "page.css": ("text/css", page_css),
-        "data": ("application/json", lambda: json.dumps(answer)),
+    files: dict[str, tuple[Callable[[], str], str]] = {
+        "": (live_page, "text/html"),
+        **ASSETS,
+        "data": (lambda: json.dumps(answer), "application/json"),
     }
 
     def serve(route: Route) -> None:
-        kind, made = files[route.request.url.rpartition("/")[2]]
+        made, kind = files[route.request.url.rpartition("/")[2]]
         route.fulfill(content_type=kind, body=made())
 
     context = browser.new_context()

@@ -10,7 +10,9 @@ import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,10 @@ FILES = {
 """Files of a run's folder that can be downloaded."""
 OPENED = "report.html"
 """The file that the browser opens; it saves all others."""
+FRESH_FOR_S = 1.0
+"""The least time for which a record of a run in progress is shown."""
+_OF_THE_TIME = 10
+"""Building records takes at most a tenth of the time: the process may send load too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -283,3 +289,38 @@ class Shown:
         link = Markup('<li><a href="runs/{}/{}" title="{}">{}</a></li>')
         links = Markup("").join(link.format(run_id, name, FILES[name], name) for name in there)
         return Markup('<ul class="downloads">{}</ul>').format(links)
+
+
+class Latest:
+    """What a live page shows: while a run is in progress, built at most once a second.
+
+    However many browsers ask, they share what was built.
+
+    Args:
+        show: Builds what is shown now.
+        about: What it is about; where that has changed, it is built at once.
+    """
+
+    def __init__(
+        self, show: Callable[[], Shown], about: Callable[[], object] = lambda: None
+    ) -> None:
+        self._show, self._about = show, about
+        self._lock = threading.RLock()
+        self._shown: Shown | None = None
+        self._shown_about: object = None
+        self._fresh_until_s = 0.0
+
+    def now(self) -> Shown:
+        """The current or last run; the same object until there is something new."""
+        with self._lock:
+            shown, about, began_s = self._shown, self._about(), time.monotonic()
+            if (
+                shown is None
+                or about != self._shown_about
+                or (shown.live and began_s >= self._fresh_until_s)
+            ):
+                shown = self._shown = self._show()
+                self._shown_about = about
+                took_s = time.monotonic() - began_s
+                self._fresh_until_s = began_s + max(FRESH_FOR_S, took_s * _OF_THE_TIME)
+            return shown

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,14 @@ def plotly_js() -> str:
         raise ModuleNotFoundError("plotly is not installed", name="plotly")
     script = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
     return script.read_text(encoding="utf-8")
+
+
+ASSETS: dict[str, tuple[Callable[[], str], str]] = {
+    "plotly.js": (plotly_js, "text/javascript"),
+    "page.js": (page_js, "text/javascript"),
+    "page.css": (page_css, "text/css"),
+}
+"""The files that a live page loads, and their content types."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,11 +8,8 @@ many browsers ask. After the run the pages show the record of the run.
 from __future__ import annotations
 
 import datetime as dt
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import gevent.lock
 import orjson
 from flask import Blueprint, Response, abort, redirect, request, send_file
 from locust.web import WebUI
@@ -20,16 +17,12 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, duration
-from harness.report.web.document import FILES, OPENED, Shown, State, live_page
-from harness.report.web.tables import page_css, page_js, plotly_js
+from harness.report.web.document import FILES, OPENED, Latest, Shown, State, live_page
+from harness.report.web.tables import ASSETS
 from harness.report.web.tabs import PARTITION_HEADINGS, STYLE, VERDICT_HEADINGS
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
 
-FRESH_FOR_S = 1.0
-"""The least time for which a record of a run in progress is shown."""
-_OF_THE_TIME = 10
-"""Building records takes at most a tenth of the time: the process may send load too."""
 PLACE = "stress"
 """The path of the pages, below that of Locust's own page."""
 _NO_GUESS = ("X-Content-Type-Options", "nosniff")
@@ -42,36 +35,23 @@ _TABS = {
 _STATISTICS, _INDEX = "locust.request_stats", "locust.index"
 
 
-class Showing:
+class Showing(Latest):
     """Builds what the pages show of the runs; ``out`` is the folder of their files."""
 
     def __init__(self, conductor: Conductor, out: str | Path) -> None:
+        super().__init__(self._of_run, self._moment)
         self._conductor = conductor
         self._out = Path(out).absolute()
-        # Two browsers share one record, even if building one should ever switch greenlets.
-        self._lock = gevent.lock.RLock()
-        self._shown = self._show(None)
-        self._of: tuple[MasterRun | None, Phase | None, RunRecord | None] = (None, None, None)
-        self._fresh_until_s = 0.0
 
-    def now(self) -> Shown:
-        """The current or last run; the same object until there is something new."""
-        with self._lock:
-            conductor = self._conductor
-            run = conductor.run
-            of = (run, None if run is None else run.phase, conductor.record)
-            began_s = time.monotonic()
-            if of != self._of or (self._shown.live and began_s >= self._fresh_until_s):
-                self._shown = self._show(run)
-                self._of = of
-                took_s = time.monotonic() - began_s
-                self._fresh_until_s = began_s + max(FRESH_FOR_S, took_s * _OF_THE_TIME)
-            return self._shown
+    def _moment(self) -> tuple[MasterRun | None, Phase | None, RunRecord | None]:
+        run = self._conductor.run
+        return run, None if run is None else run.phase, self._conductor.record
 
-    def _show(self, run: MasterRun | None) -> Shown:
+    def _of_run(self) -> Shown:
+        conductor = self._conductor
+        run = conductor.run
         if run is None:
             return Shown(state=State.NONE, sentence="No run yet.", out=self._out)
-        conductor = self._conductor
         now_s = run.clock()
         record: RunRecord | None = None
         match run.phase:
@@ -124,11 +104,6 @@ def add_pages(web_ui: WebUI, showing: Showing, *, base_path: str) -> None:
     ``base_path`` is the prefix of Locust's own addresses; it may be empty.
     """
     pages = Blueprint(PLACE, __name__, url_prefix=f"{base_path.rstrip('/')}/{PLACE}")
-    assets: dict[str, tuple[Callable[[], str], str]] = {
-        "plotly.js": (plotly_js, "text/javascript"),
-        "page.js": (page_js, "text/javascript"),
-        "page.css": (page_css, "text/css"),
-    }
 
     def without_slash() -> AnyResponse:
         # Relative, so that a prefix added by a proxy stays.
@@ -141,9 +116,9 @@ def add_pages(web_ui: WebUI, showing: Showing, *, base_path: str) -> None:
         return _answer(showing.now().data, "application/json")
 
     def asset(name: str) -> AnyResponse:
-        if name not in assets:
+        if name not in ASSETS:
             abort(404)
-        read, kind = assets[name]
+        read, kind = ASSETS[name]
         answer = _answer(read(), kind)
         # A browser caches it, but revalidates: a new version is shown at once.
         answer.cache_control.no_store = False

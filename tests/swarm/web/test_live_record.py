@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from harness.measure.record.record import RunRecord
-from harness.report.web.document import State
+from harness.report.web.document import FRESH_FOR_S, State
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import Loaded, Phase
-from harness.swarm.web.pages import FRESH_FOR_S, Showing
+from harness.swarm.web.pages import Showing
 from tests.support.records import kept
 
 RECORD = kept()
