@@ -225,8 +225,23 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     )
 
 
-def add_auth_mode(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that send a few requests to an endpoint."""
+def add_endpoint_options(
+    parser: argparse.ArgumentParser, host: str, billed: str = "", *, required: bool = True
+) -> None:
+    """Add the options of commands that send a few requests to an endpoint.
+
+    Args:
+        host: The help of ``--host``.
+        billed: What an account is billed for, which the help of ``--remote-ok`` ends with.
+        required: The command needs ``--host``.
+    """
+    parser.add_argument("-H", "--host", required=required, metavar="URL", action=Joined, help=host)
+    parser.add_argument(
+        "--remote-ok",
+        metavar="ACCOUNT",
+        action=Joined,
+        help=f"confirm that ACCOUNT, the account in the host name, may be billed{billed}",
+    )
     parser.add_argument(
         "--auth-mode",
         choices=AUTH_MODES,

@@ -29,7 +29,7 @@ from harness.endpoint.azurite import start_azurite
 from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
 from harness.model.sessions import TABLE_SESSIONS
-from harness.options import Joined, add_auth_mode
+from harness.options import add_endpoint_options
 from harness.report.terminal.page import Page
 
 _MOST_WIDTH = 120
@@ -49,22 +49,13 @@ class Doctor:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "-H",
-            "--host",
-            metavar="URL",
-            action=Joined,
-            help="the endpoint; can be repeated for several accounts (default: an embedded "
-            "Azurite)",
+        add_endpoint_options(
+            parser,
+            "the endpoint; can be repeated for several accounts (default: an embedded Azurite)",
+            f": about {EXPECTED_TRANSACTIONS} transactions. Without it a remote host gets no "
+            "request",
+            required=False,
         )
-        parser.add_argument(
-            "--remote-ok",
-            metavar="ACCOUNT",
-            action=Joined,
-            help="confirm that ACCOUNT, the account in the host name, may be billed: about "
-            f"{EXPECTED_TRANSACTIONS} transactions. Without it a remote host gets no request",
-        )
-        add_auth_mode(parser)
         parser.add_argument(
             "--session",
             choices=TABLE_SESSIONS,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from harness.endpoint.accounts import Credentials, consent_problem
+from harness.endpoint.accounts import Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import KEY_PROPERTIES, listed
@@ -20,7 +20,7 @@ from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.errors import SetupError
 from harness.model.figures import counted
-from harness.options import Joined, add_auth_mode
+from harness.options import add_endpoint_options
 from harness.workload.budget import Budget
 
 _MOST = 1_000_000
@@ -47,9 +47,7 @@ class SaveKeys:
         parser.add_argument(
             "--from-table", required=True, metavar="NAME", help="the table to read from"
         )
-        parser.add_argument(
-            "-H", "--host", required=True, metavar="URL", action=Joined, help="its endpoint"
-        )
+        add_endpoint_options(parser, "its endpoint")
         parser.add_argument(
             "--most",
             type=int,
@@ -60,20 +58,11 @@ class SaveKeys:
         parser.add_argument(
             "-o", "--output", type=Path, metavar="FILE", help="a CSV file (default: print it)"
         )
-        parser.add_argument(
-            "--remote-ok",
-            metavar="ACCOUNT",
-            action=Joined,
-            help="confirm that ACCOUNT, the account in the host name, may be billed",
-        )
-        add_auth_mode(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         if not 1 <= args.most <= _MOST:
             raise SetupError(f"--most is 1 to {_MOST:,}, not {args.most:,}")
-        accounts = Credentials(mode=args.auth_mode).accounts(args.host)
-        if (problem := consent_problem(accounts, args.remote_ok)) is not None:
-            raise SetupError(problem)
+        accounts = Credentials(mode=args.auth_mode).permitted(args.host, args.remote_ok)
         if len(accounts) > 1:
             raise SetupError("harness keys reads from one account; give one host")
         [endpoint] = accounts

@@ -7,12 +7,12 @@ import datetime as dt
 import sys
 from functools import partial
 
-from harness.endpoint.accounts import Credentials, consent_problem
+from harness.endpoint.accounts import Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import delete_table, leftovers
 from harness.model.errors import SetupError
-from harness.options import Joined, add_auth_mode
+from harness.options import add_endpoint_options
 
 _WITHIN_S = 60.0
 
@@ -26,14 +26,7 @@ class Sweep:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "-H",
-            "--host",
-            required=True,
-            metavar="URL",
-            action=Joined,
-            help="the endpoint; can be repeated for several accounts",
-        )
+        add_endpoint_options(parser, "the endpoint; can be repeated for several accounts")
         parser.add_argument(
             "--delete", nargs="+", default=[], metavar="NAME", help="delete these tables"
         )
@@ -44,19 +37,9 @@ class Sweep:
             metavar="S",
             help="ignore tables that are younger than S seconds (default: %(default)s)",
         )
-        parser.add_argument(
-            "--remote-ok",
-            metavar="ACCOUNT",
-            action=Joined,
-            help="confirm that ACCOUNT, the account in the host name, may be billed",
-        )
-        add_auth_mode(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        accounts = Credentials(mode=args.auth_mode).accounts(args.host)
-        problem = consent_problem(accounts, args.remote_ok)
-        if problem is not None:
-            raise SetupError(problem)
+        accounts = Credentials(mode=args.auth_mode).permitted(args.host, args.remote_ok)
         for endpoint in accounts:
             check(endpoint)
         now = dt.datetime.now(dt.UTC)

@@ -126,6 +126,13 @@ class Credentials:
         """The accounts at ``hosts``; see `accounts_from`."""
         return accounts_from(hosts, self._environ, option, self._logins)
 
+    def permitted(self, hosts: str, remote_ok: str | None, option: str = "-H") -> Accounts:
+        """The accounts at ``hosts``; also a `SetupError` where `consent_problem` has one."""
+        accounts = self.accounts(hosts, option)
+        if (problem := consent_problem(accounts, remote_ok)) is not None:
+            raise SetupError(problem)
+        return accounts
+
 
 def accounts_from(
     hosts: str,

@@ -18,7 +18,7 @@ from locust.env import Environment
 from locust.runners import MasterRunner
 
 from harness import startup
-from harness.endpoint.accounts import Accounts, Credentials, consent_problem
+from harness.endpoint.accounts import Accounts, Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
@@ -154,11 +154,7 @@ class MasterProcess:
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` in front of your endpoint and name the gateway with -H"
             )
-        accounts = self._credentials.accounts(hosts, option)
-        problem = consent_problem(accounts, self._options.remote_ok)
-        if problem is not None:
-            raise SetupError(problem)
-        return accounts
+        return self._credentials.permitted(hosts, self._options.remote_ok, option)
 
     def _session_of(self, named: NamedProfile) -> str:
         return self._options.session or named.profile.session.kind
