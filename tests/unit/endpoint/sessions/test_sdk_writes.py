@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import uuid
 from typing import Any
 
 import pytest
@@ -123,31 +122,6 @@ def test_an_insert_asks_for_no_echo() -> None:
     """The entity that was sent is not sent back."""
     operation = Operation(kind=Kind.INSERT, partition_key="p", row_key="r", properties={})
     assert ours(operation).headers["Prefer"] == "return-no-content"
-
-
-@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, None, 1j])
-def test_a_value_without_an_edm_type_is_a_mistake_of_the_client(value: Any) -> None:
-    """What would be stored as something else, or not at all, is not sent."""
-    operation = Operation(
-        kind=Kind.INSERT, partition_key="p", row_key="r", properties={"Value": value}
-    )
-    with pytest.raises(TypeError):
-        ours(operation)
-
-
-def test_a_moment_that_was_read_is_written_as_it_was() -> None:
-    """The service keeps ten times the digits that Python's datetime does."""
-
-    class Read(dt.datetime):
-        tables_service_value = "2024-01-02T03:04:05.1234567Z"
-
-    operation = Operation(
-        kind=Kind.INSERT,
-        partition_key="p",
-        row_key="r",
-        properties={"When": Read(2024, 1, 2), "Id": uuid.UUID(int=1)},
-    )
-    assert json.loads(EntityWriter().text(operation))["When"] == "2024-01-02T03:04:05.1234567Z"
 
 
 @pytest.mark.parametrize("size", [400, 1024, 5000, 70_000, 500_000])
