@@ -21,7 +21,7 @@ from harness.model.errors import SetupError
 from harness.model.hosts import STRANGE_HOST, readers_of
 from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
-from harness.report.web.document import Latest, Shown, State, live_page
+from harness.report.web.document import FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
 from harness.watch.watched_run import SESSION, WatchedRun
 
@@ -175,7 +175,7 @@ class LivePage:
     """
 
     def __init__(self, show: Callable[[], Shown], host: str, port: int) -> None:
-        self._latest = Latest(show)
+        self._content = FreshlyShown(show)
         page, readers = self, readers_of(host)
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -217,7 +217,7 @@ class LivePage:
         """Status, content and content type of the answer to a GET."""
         name = path.removeprefix("/")
         if name == "data":
-            return 200, self._latest.now().data, "application/json"
+            return 200, self._content.now().data, "application/json"
         if name in _FILES:
             read, kind = _FILES[name]
             return 200, read().encode(), f"{kind}; charset=utf-8"

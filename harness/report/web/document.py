@@ -291,7 +291,7 @@ class Shown:
         return Markup('<ul class="downloads">{}</ul>').format(links)
 
 
-class Latest:
+class FreshlyShown:
     """What a live page shows: while a run is in progress, built at most once a second.
 
     However many browsers ask, they share what was built.

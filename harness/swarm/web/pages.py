@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, duration
-from harness.report.web.document import FILES, OPENED, Latest, Shown, State, live_page
+from harness.report.web.document import FILES, OPENED, FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
 from harness.report.web.tabs import PARTITION_HEADINGS, STYLE, VERDICT_HEADINGS
 from harness.swarm.master.conductor import Conductor
@@ -35,7 +35,7 @@ _TABS = {
 _STATISTICS, _INDEX = "locust.request_stats", "locust.index"
 
 
-class Showing(Latest):
+class Showing(FreshlyShown):
     """Builds what the pages show of the runs; ``out`` is the folder of their files."""
 
     def __init__(self, conductor: Conductor, out: str | Path) -> None:
