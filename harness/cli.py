@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import signal
 import sys
@@ -113,7 +114,9 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     if name == "run" and not {"-h", "--help"}.intersection(rest):
         # Locust parses the options of a run.
         return argparse.Namespace(run=chosen.run, given=rest)
-    parser = argparse.ArgumentParser(prog=f"harness {name}", description=chosen.__doc__)
+    parser = argparse.ArgumentParser(
+        prog=f"harness {name}", description=chosen.__doc__, formatter_class=_Paragraphs
+    )
     chosen.options(parser)
     parser.set_defaults(run=chosen.run, whole=partial(_overview, with_options=True))
     return parser.parse_args(rest)
@@ -128,6 +131,17 @@ def command(name: str) -> Command:
     return made
 
 
+class _Paragraphs(argparse.HelpFormatter):
+    """Wraps each paragraph of a text; one with indented lines, such as an example, stays."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(
+            paragraph if "\n " in f"\n{paragraph}" else fill(paragraph, width, indent)
+            for paragraph in inspect.cleandoc(text).split("\n\n")
+        )
+
+
 def _overview(*, with_options: bool = False) -> argparse.ArgumentParser:
     """The parser that shows all commands; ``with_options`` it imports all of them."""
     top = argparse.ArgumentParser(
@@ -135,7 +149,7 @@ def _overview(*, with_options: bool = False) -> argparse.ArgumentParser:
         description="Stress-tests Azure Table endpoints and compares the rates with the published "
         "targets.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Paragraphs,
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     levels = {"": top.add_subparsers(required=True, metavar="COMMAND")}

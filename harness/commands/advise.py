@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import inspect
 import multiprocessing
 import sys
 import tempfile
@@ -54,8 +53,6 @@ class Advise:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.description = inspect.getdoc(self)
         parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
         parser.add_argument(
             "--rate",

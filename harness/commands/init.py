@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import importlib.metadata
 import importlib.resources
-import inspect
 import json
 import os
 import re
@@ -62,8 +61,6 @@ class Init:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.description = inspect.getdoc(self)
         parser.epilog = _EPILOG.format(
             places="\n".join(f"  {name:{_LONGEST_PLACE}}  {text}" for name, text in PLACES.items())
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import inspect
 import os
 import re
 import secrets
@@ -65,8 +64,6 @@ class Watch:
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.usage = "harness watch [options] [-- COMMAND ...]"
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.description = inspect.getdoc(self)
         parser.epilog = _EXAMPLES
         parser.add_argument("command", nargs="*", metavar="COMMAND", help="program and arguments")
         group = parser.add_argument_group("endpoint")
