@@ -88,52 +88,44 @@ def found(rows: int, dangling: int, unnamed: int) -> PointersPart:
     return PointersPart(table="Index", to="", rows=rows, dangling=dangling, unnamed=unnamed)
 
 
-def test_tables_in_step(
-    endpoint: Endpoint,
-    base: str,
-    add_posts: Callable[[Keys], None],
-    add_index: Callable[[Keys], None],
-) -> None:
-    """Every post has index rows, some have two: nothing dangles, nothing is unnamed."""
-    posts = [("2024-01", "a"), ("2024-01", "b"), ("2024-02", "a")]
-    add_posts(posts)
-    add_index([*posts, posts[0]])
-    assert follow(Accounts((endpoint,)), base, POINTERS) == found(4, 0, 0)
+THREE = [("2024-01", "a"), ("2024-01", "b"), ("2024-02", "a")]
 
 
+@pytest.mark.parametrize(
+    ("posts", "index", "expected"),
+    [
+        # Every post has index rows, some have two: nothing dangles, nothing is unnamed.
+        (THREE, [*THREE, THREE[0]], found(4, 0, 0)),
+        # Index rows without their post dangle, each of them; a post without index row is unnamed.
+        (
+            [("m", "there"), ("m", "forgotten"), ("n", "there")],
+            [("m", "there"), ("m", "gone"), ("m", "gone"), ("x", "there"), ("n", "there")],
+            found(5, 3, 1),
+        ),
+        # Where one key ends and the other begins is not lost; quotes and empty keys are keys.
+        (
+            [("ab", "c"), ("it's", ""), ("", "x")],
+            [("a", "bc"), ("it's", ""), ("", "x")],
+            found(3, 1, 1),
+        ),
+        ([], [], found(0, 0, 0)),
+        ([("m", "a"), ("m", "b")], [], found(0, 0, 2)),
+    ],
+    ids=["in step", "not in step", "two keys", "empty", "no index"],
+)
 def test_what_does_not_fit_together_is_counted(
     endpoint: Endpoint,
     base: str,
     add_posts: Callable[[Keys], None],
     add_index: Callable[[Keys], None],
+    posts: Keys,
+    index: Keys,
+    expected: PointersPart,
 ) -> None:
-    """Index rows without their post dangle, each of them; a post without index row is unnamed."""
-    add_posts([("m", "there"), ("m", "forgotten"), ("n", "there")])
-    add_index([("m", "there"), ("m", "gone"), ("m", "gone"), ("x", "there"), ("n", "there")])
-    assert follow(Accounts((endpoint,)), base, POINTERS) == found(5, 3, 1)
-
-
-def test_keys_are_compared_as_two(
-    endpoint: Endpoint,
-    base: str,
-    add_posts: Callable[[Keys], None],
-    add_index: Callable[[Keys], None],
-) -> None:
-    """Where one key ends and the other begins is not lost; quotes and empty keys are keys."""
-    add_posts([("ab", "c"), ("it's", ""), ("", "x")])
-    add_index([("a", "bc"), ("it's", ""), ("", "x")])
-    assert follow(Accounts((endpoint,)), base, POINTERS) == found(3, 1, 1)
-
-
-def test_empty_tables(endpoint: Endpoint, base: str) -> None:
-    """Where nothing was written nothing is out of step."""
-    assert follow(Accounts((endpoint,)), base, POINTERS) == found(0, 0, 0)
-
-
-def test_an_empty_index(endpoint: Endpoint, base: str, add_posts: Callable[[Keys], None]) -> None:
-    """Without index rows every post is unnamed."""
-    add_posts([("m", "a"), ("m", "b")])
-    assert follow(Accounts((endpoint,)), base, POINTERS) == found(0, 0, 2)
+    """Rows of the index are held against those that they name, and the other way round."""
+    add_posts(posts)
+    add_index(index)
+    assert follow(Accounts((endpoint,)), base, POINTERS) == expected
 
 
 def test_rows_that_name_nothing_dangle(
