@@ -1,4 +1,4 @@
-"""What every output says of a scheme, and the schemes side by side in a terminal and as JSON."""
+"""What every output says of schemes: their order, and each figure, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
-from harness.model.figures import agreed, counted, duration, number, percent
+from harness.measure.verdict.ranking import RELATIVE_NOISE
+from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.report.names import partition_name
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 
-_UNTHROTTLED = 0.0005
-"""Shares of throttled attempts that differ by less are equal."""
 _NEAR = 0.9
 """From this share of what is provisioned on, more throughput is needed, as in a verdict."""
 _IN_UNITS = {
@@ -248,63 +247,57 @@ def _limits(found: WhatIfRecord) -> str:
     )
 
 
-def best_of(found: WhatIfRecord) -> SchemePart:
-    """The scheme that loses no entities and has valid keys, is throttled least, costs least, and
-    has no hot partition.
-
-    In this order; among equals it is the first.
-    """
-    return min(found.schemes, key=_rank)
+def best_of(found: WhatIfRecord) -> SchemePart | None:
+    """The scheme with the best rank, among equals the first; None if each breaks something."""
+    return next((part for part in found.schemes if part.rank == 1), None)
 
 
-def _rank(part: SchemePart) -> tuple[bool, float, float, float, float]:
-    price = part.price
-    paid = price.split + price.spread + price.scans + price.unbounded
-    partition = _best_10s(part.partition_peaks).per_s
-    physical = _best_10s(part.physical_peaks).per_s if part.physical_peaks else partition
-    throttled = round(part.once.ratio / _UNTHROTTLED) * _UNTHROTTLED
-    return (
-        price.collisions > 0
-        or price.refused > 0
-        or price.unknown + price.unmatched > price.operations / 2,
-        throttled,
-        0.0 if throttled else paid / max(1, price.operations),
-        physical,
-        partition,
-    )
+def in_order(found: WhatIfRecord) -> list[SchemePart]:
+    """The schemes that keep the application whole, the best first."""
+    return sorted((part for part in found.schemes if part.rank), key=lambda part: part.rank)
+
+
+def would_break(found: WhatIfRecord) -> list[str]:
+    """What each of the other schemes would break, as sentences."""
+    return [f"{part.name}: {'; '.join(part.breaks)}." for part in found.schemes if not part.rank]
 
 
 def sentences(found: WhatIfRecord) -> list[str]:
-    """Which scheme is the best and why, its price, and what has to be known of the figures."""
+    """Which scheme is the best, for what price, and what has to be known of the figures."""
     recorded, best = found.schemes[0], best_of(found)
     said = []
-    if best is recorded:
+    if best is None:
+        said.append(f"No keys keep the application whole. As recorded: {_load(found, recorded)}.")
+    elif best is recorded:
         others = len(found.schemes) > 1
         said.append(
             f"{'Best: the keys as recorded' if others else 'As recorded'}: {_load(found, best)}."
         )
+        if others and len(in_order(found)) == 1:
+            said.append("None of the other keys keeps the application whole.")
     else:
         said.append(
-            f"Best: {best.name}: {_load(found, best)}. As recorded: {_load(found, recorded)}."
+            f"Best: {best.name}, for {_price(recorded, best)}: {_load(found, best)}. "
+            f"As recorded: {_load(found, recorded)}."
         )
-        price = _price(best)
-        said.append(f"Its price: {price or 'none in this traffic'}.")
-    for part in found.schemes:
-        if part.price.collisions:
-            number_of = _collisions(found, part)
-            verb = agreed(part.price.collisions, "shares its keys", "share their keys")
-            said.append(f"{part.name} loses data: {number_of} entities {verb} with another one.")
-        if part.price.refused:
-            operations = counted(part.price.refused, "operation")
-            under = "as recorded" if part is recorded else f"under {part.name}"
-            said.append(f"The service would refuse {operations} {under}: {part.refused}.")
+    equals = [part.name for part in found.schemes if part.rank == 1 and part is not best]
+    if equals:
+        verb = agreed(len(equals), "is", "are")
+        said.append(f"{listed(equals)} {verb} equal to it in this traffic.")
+    bounds = [part.name for part in found.schemes if part.price.walked_is_lower_bound]
+    if bounds:
+        said.append(
+            f"Figures with ≥ are lower bounds: queries under {listed(bounds)} walk rows that the "
+            "trace does not show."
+        )
     unknown = recorded.price.unknown
     if unknown:
         said.append(
             f"{counted(unknown, 'operation')} ({_share(unknown, recorded.price.operations)}) "
             f"{agreed(unknown, 'is', 'are')} left out, because the trace does not say their keys."
         )
-    said += _of_request_units(found, best)
+    if best is not None:
+        said += _of_request_units(found, best)
     said += found.damage
     return said
 
@@ -329,6 +322,7 @@ def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
 
 
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
+    least = _least(part)
     if (physical := found.physical) is None:
         peak = _best_10s(part.partition_peaks)
         share = percent(peak.per_s / found.partition_per_s)
@@ -338,43 +332,107 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
         share = percent(peak.per_s / physical.per_s)
         place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
     text = (
-        f"its hottest {place} has {number(peak.per_s)} {found.unit}/s, {share} of "
+        f"its hottest {place} has {least}{number(peak.per_s)} {found.unit}/s, {least}{share} of "
         f"{'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
         return f"{text}, and nothing is throttled"
-    return f"{text}, and {percent(part.once.ratio)} of the operations are throttled at first"
+    return f"{text}, and {least}{percent(part.once.ratio)} of the operations are throttled at first"
 
 
-def _price(part: SchemePart) -> str:
-    price = part.price
-    items: Sequence[tuple[int, str]] = (
-        (price.split, f"{_share(price.split, price.transactions)} of the transactions are split"),
-        (
-            price.spread,
-            f"{_share(price.spread, price.queries)} of the queries need several partitions, up to "
-            f"{price.most_needed:,}",
-        ),
-        (price.scans, f"{_share(price.scans, price.queries)} of the queries scan the whole table"),
-        (
-            price.unbounded,
-            f"{_share(price.unbounded, price.queries)} of the queries scan a whole partition "
-            "instead of a range of rows",
-        ),
-    )
-    return "; ".join(text for count, text in items if count)
+def _price(recorded: SchemePart, part: SchemePart) -> str:
+    """What the keys cost more than the recorded ones do."""
+    price, before, least = part.price, recorded.price, _least(part)
+    items = []
+    if _differ(price.billable, before.billable):
+        items.append(f"{least}{price.billable:,} billable requests in place of {before.billable:,}")
+    if least or _differ(price.walked, before.walked):
+        walked = f"{_least(recorded)}{before.walked:,}"
+        items.append(f"{least}{price.walked:,} entities walked in place of {walked}")
+    if price.spread:
+        items.append(
+            f"{_share(price.spread, price.queries)} of the queries in several partitions, up to "
+            f"{price.most_needed:,}"
+        )
+    if price.scans:
+        items.append(f"{_share(price.scans, price.queries)} of the queries over the whole table")
+    if price.unbounded:
+        items.append(
+            f"{_share(price.unbounded, price.queries)} of the queries over a whole partition in "
+            "place of a range of rows"
+        )
+    return listed(items) if items else "no price in this traffic"
+
+
+def _differ(count: int, before: int) -> bool:
+    return abs(count - before) > RELATIVE_NOISE * before
+
+
+def _least(part: SchemePart) -> str:
+    """The sign of a lower bound: queries walk at least what the trace shows of the rows."""
+    return "≥ " if part.price.walked_is_lower_bound else ""
+
+
+RANKING = ("", "keys", "throttled", "billable", "walked", "hottest partition")
+"""Headings of the schemes in their order; with factors follows the first limit."""
+
+
+def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list[str], float]]]:
+    """The schemes in their order, one a row: headings, and of each its texts and the share of the
+    limit that its hottest partition has.
+    """
+    headings = [*RANKING, *(["first limit"] if found.factors else [])]
+    rows = []
+    for part in in_order(found):
+        least = _least(part)
+        peak, limit = _best_10s(part.partition_peaks), found.partition_per_s
+        if found.physical is not None:
+            peak, limit = _best_10s(part.physical_peaks), found.physical.per_s
+        texts = [
+            str(part.rank),
+            part.name,
+            f"{least}{percent(part.once.ratio)}",
+            f"{least}{part.price.billable:,}",
+            f"{least}{part.price.walked:,}",
+            f"{least}{number(peak.per_s)}/s",
+        ]
+        if found.factors:
+            texts.append(_first_limit(found, part))
+        rows.append((part, texts, peak.per_s / limit))
+    return headings, rows
 
 
 def whatif_text(found: WhatIfRecord, page: Page) -> str:
     parts: list[RenderableType] = [Text(page.show(heading(found)))]
     for part in found.schemes[1:]:
         parts.append(page.section(page.show(_titled(part)), _sample(part, page)))
-    best = best_of(found) if len(found.schemes) > 1 else None
-    for table in side_by_side(found, best, page):
+    if len(found.schemes) > 1:
+        order = [_ranking(found, page)] if in_order(found) else []
+        parts.append(page.section("best first", *order))
+    if broken := would_break(found):
+        lines = [Text(page.show(sentence)) for sentence in broken]
+        parts.append(page.section("would break the application", *lines))
+    for table in side_by_side(found, None, page):
         parts.append(page.section("side by side", table))
     lines = [Text(page.show(sentence)) for sentence in sentences(found)]
     parts.append(page.section("which is better", *lines))
     return page.render(*parts)
+
+
+def _ranking(found: WhatIfRecord, page: Page) -> Table:
+    headings, rows = ranking(found)
+    lines = []
+    for part, texts, share in rows:
+        cells: list[Cell] = [Text(page.show(text)) for text in texts]
+        cells[1] = page.short(part.name, _NAME_WIDTH)
+        cells[2] = Text(page.show(texts[2]), "yellow" if part.once.throttled else "")
+        cells[5] = Text(f"{page.show(texts[5])} {bar(share, _BAR_WIDTH, page.glyphs)} ").append(
+            f"{percent(share):>5}", "yellow" if share > 1 else ""
+        )
+        lines.append(cells)
+    table = table_of(headings, lines)
+    table.columns[1].justify = "left"
+    return table
 
 
 def whatif_json(found: WhatIfRecord) -> str:

@@ -122,6 +122,9 @@ class SchemePart(RecordPart):
         refused: An example of a key that the service would refuse, and why.
         heat: Load in the recorded seconds, whatever the rate is.
         first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
+        rank: 1 is the best of all schemes, equals share a rank; 0 would break the application. See
+            `harness.measure.verdict.ranking`.
+        breaks: What would break the application, as clauses.
     """
 
     name: str
@@ -140,6 +143,8 @@ class SchemePart(RecordPart):
     refused: str = ""
     heat: HeatPart | None = None
     first_limit: FirstLimitPart | None = None
+    rank: int = 0
+    breaks: tuple[str, ...] = ()
 
 
 class PhysicalPart(RecordPart):

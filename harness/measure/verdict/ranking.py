@@ -75,7 +75,16 @@ def _groups(
     return [equals for group in groups for equals in _groups(standings, sorted(group), further)]
 
 
-def standing(part: SchemePart) -> Standing:
+def ranked(parts: Sequence[SchemePart]) -> tuple[SchemePart, ...]:
+    """Calculated schemes with their ranks, of which the first is the recorded one."""
+    standings = [standing(part, recorded=not place) for place, part in enumerate(parts)]
+    return tuple(
+        part.model_copy(update={"rank": rank, "breaks": one.breaks})
+        for part, one, rank in zip(parts, standings, ranks(standings), strict=True)
+    )
+
+
+def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
     """What a calculated scheme is compared by."""
     peaks = part.physical_peaks or part.partition_peaks
     price = part.price
@@ -83,7 +92,8 @@ def standing(part: SchemePart) -> Standing:
         breaks=breaks(
             operations=price.operations,
             unmatched=price.unmatched,
-            unknown=price.unknown,
+            # Recorded keys are in use, whatever a trace says of them.
+            unknown=0 if recorded else price.unknown,
             transactions=price.transactions,
             split=price.split,
             collisions=price.collisions,

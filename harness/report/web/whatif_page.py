@@ -1,4 +1,7 @@
-"""The page of a what-if: the schemes side by side, and a heat map of each. One file, offline."""
+"""The page of a what-if: the schemes in their order, and each with its figures and a heat map.
+
+One file, offline.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from harness.report.web.document import Block, Section, self_contained
 from harness.report.web.frame import Figure
 from harness.report.web.heat_maps import key_heat
 from harness.report.web.parts import list_html
-from harness.report.web.tables import BARS, Cell, render, rows_html, short
-from harness.report.whatif import SchemeRow, best_of, heading, rows, sentences
+from harness.report.web.tables import BARS, Cell, named, render, rows_html, short
+from harness.report.whatif import SchemeRow, heading, ranking, rows, sentences, would_break
 
 _NAME_WIDTH = 40
 _READS = (
@@ -24,14 +27,17 @@ def whatif_page(found: WhatIfRecord) -> str:
             "head.html", name=f"What if: {found.trace}", question=heading(found), facts=[]
         ),
         "best": list_html((sentence, "") for sentence in sentences(found)),
-        "table": _table(found),
+        "order": _ranking(found),
+        "broken": list_html((sentence, "") for sentence in would_break(found)),
     }
     figures: dict[str, Figure] = {}
     blocks = []
     for place, part in enumerate(found.schemes):
+        parts[f"figures-{place}"] = _figures(found, part)
+        blocks.append(Block(f"figures-{place}", part.name))
         if place and part.sample:
             parts[f"sample-{place}"] = _sample(part)
-            blocks.append(Block(f"sample-{place}", part.name))
+            blocks.append(Block(f"sample-{place}"))
         if part.heat is not None and part.heat.ranges:
             name = f"chart-heat-{place}"
             figures[name] = key_heat(
@@ -52,9 +58,13 @@ def whatif_page(found: WhatIfRecord) -> str:
         Section(
             "summary",
             "",
-            (Block("best", "Which is better"), Block("table", "Side by side")),
+            (
+                Block("best", "Which is better"),
+                Block("order", "Best first"),
+                Block("broken", "Would break the application"),
+            ),
         ),
-        Section("keys", "Keys over time", tuple(blocks)),
+        Section("keys", "Each of the keys", tuple(blocks)),
     )
     return self_contained(
         f"What if: {found.trace}",
@@ -65,20 +75,24 @@ def whatif_page(found: WhatIfRecord) -> str:
     )
 
 
-def _table(found: WhatIfRecord) -> str:
-    best = best_of(found) if len(found.schemes) > 1 else None
+def _ranking(found: WhatIfRecord) -> str:
+    headings, rows = ranking(found)
+    lines = []
+    for part, texts, share in rows:
+        cells = [Cell(text) for text in texts]
+        cells[1] = named(part.name, _NAME_WIDTH)
+        cells[2] = Cell(texts[2], "warn" if part.once.throttled else "")
+        cells[5] = Cell(percent(share), "warn" if share > 1 else "", title=texts[5])
+        lines.append(cells)
+    return rows_html(headings, lines, 2)
+
+
+def _figures(found: WhatIfRecord, part: SchemePart) -> str:
+    """Each figure of a scheme, beside that of the recorded keys."""
+    shown = [found.schemes[0], *([part] if part is not found.schemes[0] else [])]
     return rows_html(
-        [
-            "measure",
-            *(
-                short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "")
-                for part in found.schemes
-            ),
-        ],
-        [
-            [Cell(row.label), *(_cell(row, found, part) for part in found.schemes)]
-            for row in rows(found)
-        ],
+        ["", *(short(one.name, _NAME_WIDTH) for one in shown)],
+        [[Cell(row.label), *(_cell(row, found, one) for one in shown)] for row in rows(found)],
         1,
         notes=[BARS],
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
+from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
 from harness.model.operation import Kind
 from harness.trace.operations import ASSUMED_PROPERTIES
@@ -109,7 +110,7 @@ def what_if(
     found = {
         "seconds": (last_ms - first_ms) / 1000,
         "damage": tuple(trace.damage.sentences()),
-        "schemes": tuple(parts),
+        "schemes": ranked(parts),
     }
     return record.model_copy(update=found)
 

@@ -182,7 +182,7 @@ def test_recorded_keys_that_cosmos_db_refuses_are_counted(tmp_path: Path) -> Non
     assert [part.price.refused for part in found.schemes] == [3, 3]
     assert all("has 256 bytes; Cosmos DB allows 255" in part.refused for part in found.schemes)
     said = whatif_text(found, Page(width=200))
-    assert "The service would refuse 3 operations as recorded: RowKey 'rrr" in said
+    assert "as recorded: the service would refuse the keys of 3 operations (RowKey 'rrr" in said
     of_storage = what_if(trace, [kept], GatewayLimits(), name="made", limits_name="none")
     assert [part.price.refused for part in of_storage.schemes] == [0, 0]
 
@@ -243,7 +243,7 @@ def test_a_hot_key_meets_the_share_of_its_physical_partition(tmp_path: Path) -> 
     assert as_they_are.first_limit.rule == "throughput"
     text = " ".join(whatif_text(found, Page(width=110)).split())
     assert "300 RU/s over 3 physical partitions with 100 each, 10,000 RU/s a PartitionKey" in text
-    assert "Best: buckets: its hottest physical partition has" in text
+    assert "Best: buckets, for no price in this traffic: its hottest physical partition has" in text
     assert "of the 100 RU/s that it can serve" in text
     assert "Request units are estimated" in text
     assert "entities/s" not in text

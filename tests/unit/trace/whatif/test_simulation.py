@@ -158,12 +158,46 @@ def test_a_scheme_that_spreads_the_hot_partition_is_the_best(tmp_path: Path) -> 
     assert recorded_keys.first_limit.rule == "partition"
     assert buckets.first_limit.factor > 2
     text = whatif_text(found, Page(width=110))
-    assert "Best: buckets: its hottest partition has" in text
+    assert "Best: buckets, for no price in this traffic: its hottest partition has" in text
     assert "hot / r000000" in text
     assert WhatIfRecord.model_validate_json(whatif_json(found)) == found
+    assert (buckets.rank, recorded_keys.rank) == (1, 2)
     page = whatif_page(found)
-    assert "buckets (best)" in page
+    assert page.index(">buckets<") < page.index(">as recorded<")
     assert "as recorded: entities/s by key range and time" in page
+
+
+def test_what_would_break_an_application_is_never_the_best(tmp_path: Path) -> None:
+    """It stands apart, with its reason; if that is all others, the outputs say so."""
+    trace = recorded(tmp_path, steady(300, 5, ["hot", "other"]))
+    one = parse_scheme("one", {"keys": {"partition_key": "{row_key:bucket16}", "row_key": "r"}}, "")
+    found = what_if(trace, [one], LIMITS, name="made", limits_name="test")
+    assert [part.rank for part in found.schemes] == [1, 0]
+    for said in (whatif_text(found, Page(width=300)), whatif_page(found)):
+        assert (
+            "one: 1,484 entities would be lost, because they have the keys of another one" in said
+        )
+        assert "None of the other keys keeps the application whole." in said
+
+
+def test_equals_and_lower_bounds_are_said(tmp_path: Path) -> None:
+    """Equal keys share a rank; a figure that is a lower bound has its sign wherever it stands."""
+    trace = recorded(tmp_path, steady(10, 5, ["p"]))
+    kept = parse_scheme("kept", {"keys": {"partition_key": "x{partition_key}"}}, "")
+    found = what_if(trace, [kept], LIMITS, name="made", limits_name="test")
+    assert "kept is equal to it in this traffic." in whatif_text(found, Page(width=200))
+    recorded_keys, other = found.schemes
+    price = other.price.model_copy(
+        update={"walked": 500, "billable": 70, "walked_is_lower_bound": True}
+    )
+    bounded = other.model_copy(update={"price": price, "rank": 1})
+    slower = recorded_keys.model_copy(update={"rank": 2})
+    text = whatif_text(found.model_copy(update={"schemes": (slower, bounded)}), Page(width=300))
+    assert (
+        "kept, for ≥ 70 billable requests in place of 0 and ≥ 500 entities walked in place of 0: "
+        "its hottest partition has ≥ 10.0 entities/s"
+    ) in text
+    assert "1  kept              ≥ 0%      ≥ 70   ≥ 500" in text
 
 
 def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
