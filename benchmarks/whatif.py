@@ -25,6 +25,7 @@ from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import Projection
+from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
 from harness.trace.writer import TraceWriter
 
@@ -110,7 +111,9 @@ def measure(path: Path, case: str) -> int:
         zip(batch.at_ms, batch.shapes, batch.partition_keys, batch.row_keys, strict=True)
     plain_s = time.process_time() - began_s
     began_s = time.process_time()
-    projection = Projection(CASES[case][1], GatewayLimits(), rate=1.0, started_s=0, rows=False)
+    scheme = CASES[case][1]
+    rekeying = Rekeying(scheme, rows=False)
+    projection = Projection(scheme, GatewayLimits(), rate=1.0, started_s=0, rekeying=rekeying)
     for batch in trace.batches():
         projection.add(batch)
     projection.finish()

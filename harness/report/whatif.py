@@ -21,7 +21,7 @@ _IN_UNITS = {
     "hottest partition": "hottest PartitionKey",
     "its share of all entities": "its share of all RU",
     "partitions": "PartitionKeys",
-    "account, best 10 s": "all together, best 10 s",
+    "account": "all together",
 }
 """Labels of rows where Cosmos DB has other terms."""
 _BAR_WIDTH = 6
@@ -49,15 +49,28 @@ class SchemeRow:
 def rows(found: WhatIfRecord) -> list[SchemeRow]:
     """The rows that have something to say of any scheme."""
     every = [*_peak_rows(found), *_ROWS]
+    every = [
+        dataclasses.replace(row, label=row.label.replace("best 10 s", _over_10s(found)))
+        for row in every
+    ]
     if found.physical is not None:
-        every = [
-            dataclasses.replace(row, label=_IN_UNITS.get(row.label, row.label)) for row in every
-        ]
+        every = [dataclasses.replace(row, label=_in_units(row.label)) for row in every]
     return [
         row
         for row in every
         if row.always or any(row.say(found, part) not in ("", "0") for part in found.schemes)
     ]
+
+
+def _in_units(label: str) -> str:
+    first, comma, rest = label.partition(", ")
+    return _IN_UNITS.get(first, first) + comma + rest
+
+
+def _over_10s(found: WhatIfRecord) -> str:
+    """What a rate over 10 s is of: all of the traffic, if that is shorter."""
+    seconds = found.seconds / found.rate
+    return "best 10 s" if seconds >= 10 else f"mean of {duration(seconds)}"
 
 
 def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
@@ -331,9 +344,10 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
         peak = _best_10s(part.physical_peaks)
         share = percent(peak.per_s / physical.per_s)
         place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
+    over = "" if found.seconds / found.rate >= 10 else f" ({_over_10s(found)})"
     text = (
-        f"its hottest {place} has {least}{number(peak.per_s)} {found.unit}/s, {least}{share} of "
-        f"{'what ' if physical is None else 'the '}{served}"
+        f"its hottest {place} has {least}{number(peak.per_s)} {found.unit}/s{over}, {least}{share} "
+        f"of {'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
         return f"{text}, and nothing is throttled"

@@ -10,7 +10,7 @@ import bisect
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from datasketches import hll_sketch
 
@@ -24,8 +24,11 @@ from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import Scheme, sample_lines
 from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation, Throttling
-from harness.trace.whatif.units import ENTITIES, Loads, LoadUnit, name_of
+from harness.trace.whatif.units import Loads, name_of
 from harness.workload.retry import ExponentialBackoff
+
+Progress = Callable[[str, int], None]
+"""Is told the name of a step, and how many operations were read since it was told last."""
 
 WINDOWS_S = (1, 10, 60)
 BACKOFF = ExponentialBackoff(retries=3, backoff_s=0.5, minimum_s=0.1, maximum_s=MOST_WAIT_S)
@@ -177,7 +180,7 @@ class Projection:
 
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
-        rows: Whether it matters which rows are there: not if no query scans them.
+        rekeying: Makes the loads, in its unit; by default in entities.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 
@@ -188,18 +191,17 @@ class Projection:
         *,
         rate: float,
         started_s: int,
-        unit: LoadUnit = ENTITIES,
-        rows: bool = True,
+        rekeying: Rekeying | None = None,
         until_throttled: bool = False,
     ) -> None:
-        self._rekeying = Rekeying(scheme, unit, rows=rows)
-        self._scale = unit.scale
+        self._rekeying = rekeying or Rekeying(scheme)
+        self._scale = scale = self._rekeying.unit.scale
         self._rate = rate
         self._started_s = started_s
         self._brief = until_throttled
-        self._peaks = Peaks(unit.scale)
+        self._peaks = Peaks(scale)
         # Of physical partitions, where there are such.
-        self._physical = None if limits.units is None else Peaks(unit.scale)
+        self._physical = None if limits.units is None else Peaks(scale)
         # In recorded seconds, whatever the rate is, so that the map of a short trace has columns.
         self._heat = HeatMap()
         self._drawn: dict[str, int] = {}
@@ -208,7 +210,7 @@ class Projection:
         self._partitions = _Partitions()
         self._counted: dict[str, int] = {}
         self._entities = 0
-        self._largest = 0
+        self._largest = self._most = 0
         self._once = Simulation(limits, None, _SEED)
         self._retried: Simulation | None = None
         # Of the first operation, in milliseconds: simulated time begins with it, as a replay does.
@@ -227,8 +229,20 @@ class Projection:
         self._close()
         return self._once.throttling.throttled > 0
 
+    @property
+    def most_per_s(self) -> float:
+        """The most that a second asked for of all partitions together."""
+        return self._most / self._scale
+
     def add(self, batch: Batch) -> None:
-        loads = self._rekeying.loads(batch)
+        self.feed(self.rekeyed(batch))
+
+    def rekeyed(self, batch: Batch) -> Loads:
+        """The loads of a batch, to `feed`."""
+        return self._rekeying.loads(batch)
+
+    def feed(self, loads: Loads) -> None:
+        """Add loads that follow those before."""
         instants, length, start = loads.instants, len(loads.instants), 0
         if self._first_ms is None and instants:
             self._first_ms = instants[0]
@@ -323,6 +337,7 @@ class Projection:
             self._largest,
             scans=self._rekeying.price.queries > 0,
         )
+        self._most = max(self._most, demand.total)
         doubtful = self._once.serve(second, demand, number)
         if self._retried is not None:
             doubtful = doubtful | self._retried.serve(second, demand, number)

@@ -132,7 +132,7 @@ class Rekeying:
 
     def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES, *, rows: bool = True) -> None:
         self.scheme = scheme
-        self._unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
+        self.unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
         self.price = Price()
         self.collisions = Collisions()
         self.samples: list[tuple[str, str]] = []
@@ -152,17 +152,17 @@ class Rekeying:
         Operations that the service failed to serve count as if it had served them.
         """
         self.price.operations += len(batch)
-        if self.scheme.identity and (problems := refused_as_recorded(batch, self._unit)):
+        if self.scheme.identity and (problems := refused_as_recorded(batch, self.unit)):
             self.price.refused += len(problems)
             self.refused = self.refused or problems[0]
         if not self.samples:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
-        amounts = self._unit.amounts(batch, known)
+        amounts = self.unit.amounts(batch, known)
         columns = self._recorded if self.scheme.identity else self._replaced
         effects = None
         if self._rows is not None:
-            effects = Effects(batch, known, amounts, self._unit.without_row)
+            effects = Effects(batch, known, amounts, self.unit.without_row)
         return Loads(*columns(batch, amounts), effects)
 
     def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
@@ -185,7 +185,7 @@ class Rekeying:
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
         names = [named[shape][key] for shape, key in zip(shapes, keys, strict=True)]
-        each = self._unit.each_asked
+        each = self.unit.each_asked
         asked = {
             shape: (each(shape, all_partitions=False), each(shape, all_partitions=True))
             for shape in numbers
@@ -208,7 +208,7 @@ class Rekeying:
         names: list[str] = []
         counts: list[int] = []
         origins: list[int] = []
-        price, entity, unit = self.price, self._entity, self._unit
+        price, entity, unit = self.price, self._entity, self.unit
         for origin, (at_ms, shape, partition_key, row_key, entities, detail) in enumerate(
             zip(
                 batch.at_ms,
@@ -280,7 +280,7 @@ class Rekeying:
                 self._kept += 1
         sure = new_row_key is row_key and len(row_key) <= self._sure_length
         if not sure and self._valid_key.fullmatch(new_row_key) is None:
-            problem = self._unit.key_problem(new_row_key, row=True)
+            problem = self.unit.key_problem(new_row_key, row=True)
             if problem and not placed.problem:
                 problem = f"RowKey {echoed(new_row_key)} {problem}"
                 placed = placed._replace(problem=problem, notable=True)
@@ -321,7 +321,7 @@ class Rekeying:
         name = self.name(table, partition_key)
         problem = ""
         if self._valid_key.fullmatch(partition_key) is None:
-            problem = self._unit.key_problem(partition_key, row=False) or ""
+            problem = self.unit.key_problem(partition_key, row=False) or ""
             if problem:
                 problem = f"PartitionKey {echoed(partition_key)} {problem}"
         return _Placed(name, digest_of(name), unmatched, problem, unmatched or bool(problem))

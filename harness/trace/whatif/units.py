@@ -90,6 +90,10 @@ class Loads(NamedTuple):
             self.effects,
         )
 
+    def later(self, shift_ms: int) -> Loads:
+        """The same so many milliseconds later."""
+        return self._replace(instants=[at_ms + shift_ms for at_ms in self.instants])
+
 
 def _up_to(characters: int) -> re.Pattern[str]:
     """Matches keys of so many characters without one that the service refuses."""

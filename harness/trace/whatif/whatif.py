@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.gateway.limits import GatewayLimits
-from harness.measure.record.whatif import FirstLimitPart, PhysicalPart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import PhysicalPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
 from harness.model.operation import Kind
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
-from harness.trace.whatif.projection import BACKOFF, Projection
+from harness.trace.whatif.first_limit import first_limit
+from harness.trace.whatif.projection import BACKOFF, Progress, Projection
+from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
-from harness.trace.whatif.simulation import Throttling
 from harness.trace.whatif.units import unit_of
-
-_MOST_FACTOR = 10_000.0
-_LEAST_FACTOR = 0.001
-_ACCURACY = 1.05
-"""The factor at which a limit is met is found to within 5 %."""
-
-Progress = Callable[[str, int], None]
-"""Is told the name of a step, and how many operations were read since it was told last."""
 
 
 def _capacity(limits: GatewayLimits) -> dict[str, Any]:
@@ -87,7 +80,11 @@ def what_if(
     for scheme in (as_recorded(), *schemes):
         unit = unit_of(limits, trace.head)
         projection = Projection(
-            scheme, limits, rate=rate, started_s=started_s, unit=unit, rows=rows
+            scheme,
+            limits,
+            rate=rate,
+            started_s=started_s,
+            rekeying=Rekeying(scheme, unit, rows=rows),
         )
         for batch in trace.batches():
             projection.add(batch)
@@ -104,7 +101,7 @@ def what_if(
                 require_table(tried, tables)
         part = projection.finish()
         if factors:
-            first = _first_limit(trace, scheme, limits, part, record, rows, progress)
+            first = first_limit(trace, scheme, limits, part, record, rows=rows, progress=progress)
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
     found = {
@@ -118,63 +115,3 @@ def what_if(
 def _has_queries(trace: Trace) -> bool:
     """Whether a trace has a query; it is read until the first one."""
     return any(shape.kind is Kind.QUERY for batch in trace.batches() for shape in set(batch.shapes))
-
-
-def _first_limit(
-    trace: Trace,
-    scheme: Scheme,
-    limits: GatewayLimits,
-    part: SchemePart,
-    record: WhatIfRecord,
-    rows: bool,
-    progress: Progress,
-) -> FirstLimitPart | None:
-    """The least multiple of the traffic that is throttled, by bisection; None if there is none."""
-    # A limit that the best second meets is met sooner or later; a burst may still pass.
-    rate = record.rate
-    shares = [
-        part.partition_peaks[0].per_s / record.partition_per_s,
-        part.account_peaks[0].per_s / record.account_per_s,
-    ]
-    if record.physical is not None:
-        shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
-    if not max(shares):
-        return None
-
-    def throttled_at(factor: float) -> Throttling | None:
-        unit = unit_of(limits, trace.head)
-        projection = Projection(
-            scheme, limits, rate=factor, started_s=0, unit=unit, rows=rows, until_throttled=True
-        )
-        for batch in trace.batches():
-            projection.add(batch)
-            progress(f"{scheme.name}, traffic x {factor:.3g}", len(batch))
-            if projection.throttling.throttled:
-                break
-        return projection.throttling if projection.throttled() else None
-
-    passing = failing = rate
-    if part.once.throttled:
-        while (found := throttled_at(passing)) is not None and passing > _LEAST_FACTOR:
-            failing, last = passing, found
-            passing /= 2
-    else:
-        guess = rate / max(shares)
-        failing = max(guess, rate * _ACCURACY)
-        while (found := throttled_at(failing)) is None:
-            if failing > _MOST_FACTOR:
-                return None
-            passing, failing = failing, failing * 1.5
-        last = found
-    while failing / passing > _ACCURACY:
-        middle = (passing * failing) ** 0.5
-        if (found := throttled_at(middle)) is None:
-            passing = middle
-        else:
-            failing, last = middle, found
-    return FirstLimitPart(
-        factor=failing,
-        per_s=part.account_peaks[0].per_s * failing / rate,
-        rule=last.first_rule,
-        partition=last.first_partition,
-    )

@@ -46,13 +46,17 @@ def test_an_example_shows_its_key_pattern(name: str, best: str) -> None:
 
 
 def test_a_width_beyond_the_traffic_is_shown_once() -> None:
-    """The best minute of two seconds of traffic would repeat its best ten seconds."""
+    """The best minute of two seconds of traffic would repeat its best ten seconds, which are the
+    mean of all of it."""
     trace = Trace(EXAMPLES / "hot-tenant" / "hot-tenant.parquet")
-    for rate, widths in ((1, ["1 s", "10 s", "minute"]), (20, ["1 s", "10 s"])):
+    for rate, widths in (
+        (1, ["best 1 s", "best 10 s", "best minute"]),
+        (20, ["best 1 s", "mean of 0:01"]),
+    ):
         found = what_if(
             trace, [], GatewayLimits(), name="hot-tenant", limits_name="published", rate=rate
         )
-        labels = [row.label for row in rows(found) if "best" in row.label]
+        labels = [row.label for row in rows(found) if "best" in row.label or "mean" in row.label]
         assert [label for label in labels if label.startswith("hottest")] == [
-            f"hottest partition, best {width}" for width in widths
+            f"hottest partition, {width}" for width in widths
         ]

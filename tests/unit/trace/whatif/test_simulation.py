@@ -223,10 +223,22 @@ def test_a_scan_of_a_table_is_no_partition(tmp_path: Path) -> None:
 
 def test_traffic_that_meets_no_limit_says_so(tmp_path: Path) -> None:
     """Nobody has to guess whether a factor was looked for."""
-    requests = steady(10, 1, ["p"])
+    requests = [(1000.0 * place, "p", f"r{place}") for place in range(20)]
     assert "none up to x 10,000" in whatif_text(
         calculated(recorded(tmp_path, requests), factors=True), Page(width=110)
     )
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0, 200.0])
+def test_the_first_limit_is_that_of_a_sustained_load(rate: float, tmp_path: Path) -> None:
+    """Two seconds at 10/s meet the limit of 100/s at ten times the traffic, whatever multiple the
+    other figures are of: a moment would pass as a burst at any."""
+    trace = recorded(tmp_path, steady(10, 2, ["p"]))
+    first = calculated(trace, rate=rate, factors=True).schemes[0].first_limit
+    assert first is not None
+    assert (first.rule, first.partition) == ("partition", "p")
+    assert first.factor == pytest.approx(10, rel=0.1)
+    assert first.per_s == pytest.approx(100, rel=0.15)
 
 
 def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
