@@ -41,8 +41,9 @@ from harness.trace.advise.traffic import TableTraffic, TraceTables
 from harness.trace.advise.understanding import Understanding, understood
 from harness.trace.head import TraceError
 from harness.trace.reader import Trace
+from harness.trace.whatif.projection import Progress
 from harness.trace.whatif.screening import screen
-from harness.trace.whatif.whatif import Progress, what_if
+from harness.trace.whatif.whatif import what_if
 
 MOST_SIMULATED = 20
 _FINALISTS = 5
