@@ -44,14 +44,19 @@ def calculated(trace: Path, limits: Path, scheme: Path | None) -> SchemePart:
 
 
 def replayed(
-    stress: Stress, trace: Path, limits: Path, retry: str, keys: Path | None = None
+    stress: Stress,
+    trace: Path,
+    limits: Path,
+    retry: str,
+    keys: Path | None = None,
+    speed: float = SPEED,
 ) -> LocustProcess:
     for _ in range(TRIES):
         # The session on the wire is on time: the SDK takes milliseconds to encode a transaction.
         replay = stress(
             *("--headless", "--profile", "replay", "--session", "wire"),
             *("--set", "loading.settle_s=0", "--set", f"retry.strategy={retry}"),
-            *("--set", f"replay.trace={trace}", "--set", f"replay.speed={SPEED}"),
+            *("--set", f"replay.trace={trace}", "--set", f"replay.speed={speed}"),
             *(("--set", f"replay.keys={keys}") if keys else ()),
             *("--throttling", str(limits)),
         )
@@ -102,6 +107,34 @@ def test_a_replay_lands_where_the_calculation_said(
     assert throttled / found.counts.attempts == pytest.approx(simulated.ratio, rel=RELATIVE)
     hottest = max(part.entities for part in found.partitions) / found.counts.entities
     assert hottest == pytest.approx(simulated.hottest_share, abs=POINTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "account"),
+    [("hot-tenant", 250, 4000), ("append-only-log", 400, 460), ("even-spread", 4000, 220)],
+)
+def test_a_replay_meets_its_first_limit_at_the_calculated_factor(
+    stress: Stress, tmp_path: Path, name: str, partition: int, account: int
+) -> None:
+    """At 0.8 times the factor of the first limit a replay is not throttled, at 1.2 times it is, by
+    the limit that the calculation names.
+
+    Bounds: two replays of 20 seconds of traffic, about a minute in all.
+    """
+    trace = EXAMPLES / name / f"{name}.parquet"
+    limits = limits_file(tmp_path, partition, account)
+    found = what_if(
+        Trace(trace), [], load_limits(limits), name=name, limits_name="test", factors=True
+    )
+    first = found.schemes[0].first_limit
+    assert first is not None
+    for share, throttled in ((0.8, False), (1.2, True)):
+        replay = replayed(stress, trace, limits, "none", speed=share * first.factor)
+        by_scope = replay.record.throttled
+        assert (sum(by_scope.values()) > 0) is throttled, (share, first)
+        if throttled:
+            scope = "account" if first.rule == "account" else "partition"
+            assert by_scope[scope] == max(by_scope.values())
 
 
 @pytest.mark.parametrize(
