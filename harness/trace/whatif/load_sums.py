@@ -91,7 +91,7 @@ class LoadSums:
         self.account_peaks = _peaks(self.account_peaks, *of_all)
         latest = of_all[0] > min(until, self._last)
         self._seconds, self._of_all = of_all[0][latest], of_all[1][latest]
-        keys, sums = summed(np.concatenate([self._keys, keys]), np.concatenate([self._sums, sums]))
+        keys, sums = _merged(np.concatenate([self._keys, keys]), np.concatenate([self._sums, sums]))
         ids, seconds = keys >> _SHIFT, (keys & _LOWER).astype(np.int64) - _EARLIER
         one = ids != SEVERAL
         self.peaks = _peaks(self.peaks, keys[one], sums[one])
@@ -101,10 +101,10 @@ class LoadSums:
     def _count(self, keys: Array, sums: Array) -> None:
         """Bring loads to the totals of their partitions."""
         ids = keys >> _SHIFT
-        ids, totals = summed(ids[ids != SEVERAL], sums[ids != SEVERAL])
+        ids, totals = _merged(ids[ids != SEVERAL], sums[ids != SEVERAL])
         if self.estimated:
             self._note(ids)
-        self._ids, self._totals = summed(
+        self._ids, self._totals = _merged(
             np.concatenate([self._ids, ids]), np.concatenate([self._totals, totals])
         )
         if len(self._ids) > _MOST_KEPT:
@@ -115,7 +115,9 @@ class LoadSums:
             self._ids, self._totals = self._ids[kept], self._totals[kept]
 
     def _note(self, ids: Array) -> None:
-        self._digests = np.unique(np.concatenate([self._digests, ids]))[:_COUNTED_BY]
+        # Ids are in order: of these no more than the smallest matter.
+        least = np.concatenate([self._digests, ids[:_COUNTED_BY]])
+        self._digests = np.unique(least)[:_COUNTED_BY]
 
     def _judge(self, ids: Array, seconds: Array, sums: Array, until: int) -> None:
         """Add what is over the limits in the seconds that are complete."""
@@ -168,9 +170,16 @@ class LoadSums:
 
 def summed(keys: Array, amounts: Array) -> tuple[Array, Array]:
     """Different keys in order, with the sums of their amounts."""
+    return _merged(keys, amounts, np.argsort(keys))
+
+
+def _merged(keys: Array, amounts: Array, order: Array | None = None) -> tuple[Array, Array]:
+    """The same of keys of which a few runs are in order already, or of any in a given order."""
     if not len(keys):
         return keys, amounts
-    order = np.argsort(keys)
+    if order is None:
+        # It finds the runs.
+        order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return keys[starts], np.add.reduceat(amounts[order], starts)
