@@ -7,6 +7,7 @@ model". Both count characters in UTF-16 code units.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +26,7 @@ MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 ETAG = "odata.etag"
 """Key of the ETag in an entity that was read; no property can have this name."""
 
-FORBIDDEN_KEY_CHARACTERS = frozenset("/\\#?")
+_REFUSED = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Int64(int):
@@ -42,7 +43,7 @@ def characters(text: str) -> int:
     """Length of ``text`` in UTF-16 code units."""
     if text.isascii():
         return len(text)
-    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def value_size(value: EdmValue) -> int:
@@ -76,14 +77,14 @@ def key_problem(key: str) -> str | None:
     length = characters(key)
     if length > MAX_KEY_CHARACTERS:
         return f"has {length:,} characters; a key has at most {MAX_KEY_CHARACTERS:,}"
-    for character in key:
-        code = ord(character)
-        if character in FORBIDDEN_KEY_CHARACTERS or code < 0x20 or 0x7F <= code <= 0x9F:
-            shown = character if character in FORBIDDEN_KEY_CHARACTERS else f"U+{code:04X}"
-            return f"contains {shown}; forbidden in a key are / \\ # ? and control characters"
-        if 0xD800 <= code <= 0xDFFF:
-            return f"contains half a surrogate pair (U+{code:04X})"
-    return None
+    if (found := _REFUSED.search(key)) is None:
+        return None
+    character = found[0]
+    code = f"U+{ord(character):04X}"
+    if character >= "\ud800":
+        return f"contains half a surrogate pair ({code})"
+    shown = character if character.isprintable() else code
+    return f"contains {shown}; forbidden in a key are / \\ # ? and control characters"
 
 
 def entity_problems(partition_key: str, row_key: str, properties: Properties) -> Iterator[str]:

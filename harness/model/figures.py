@@ -28,13 +28,13 @@ def request_units(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent: ``60%``, ``6.0%``, ``0.04%``; never 0 for something, 100 for less."""
+    """A share in percent: ``60%``, ``6.0%``, ``<0.01%``; never 0 for something, 100 for less."""
     value = share * 100
     if value == 0 or 9.95 <= value < 99.5 or value >= 100:
         return f"{value:,.0f}%"
     if value >= 0.95:
         return f"{min(value, 99.9):.1f}%"
-    return f"{max(value, 0.01):.2f}%"
+    return f"{value:.2f}%" if value >= 0.01 else "<0.01%"
 
 
 def per_operation(attempts: float) -> str:

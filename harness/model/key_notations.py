@@ -68,6 +68,8 @@ class Notation:
         read: The value of the groups of the pattern; a `ValueError` or `OverflowError` if they have
             none. None for texts without a value.
         pieces: Words and separators of which a text consists.
+        least: Different values from which on texts are told from numbers that mean something else;
+            0 where no number of them is enough, as for ten digits.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Notation:
     read: _Read | None = None
     order: SortOrder = SortOrder.LATER
     pieces: int = 1
+    least: int = 1
 
     def matches(self, text: str) -> bool:
         found = self.pattern.fullmatch(text)
@@ -144,8 +147,13 @@ def _counted(unit_per_s: int, start: int = 0, *, most: int | None = None) -> _Re
     return read
 
 
+def is_plausible(micros: int) -> bool:
+    """Whether rows may have been written at this time."""
+    return micros // 1_000_000 in _PLAUSIBLE_S
+
+
 def _plausible(micros: int) -> int:
-    if micros // 1_000_000 not in _PLAUSIBLE_S:
+    if not is_plausible(micros):
         raise ValueError(micros)
     return micros
 
@@ -182,6 +190,7 @@ _FIELDS = {
 _FIELD = re.compile("|".join(sorted(_FIELDS, key=len, reverse=True)))
 _ORDERED = re.compile(r"yyyy(\W?(MM|Www|Qq))?(\W?dd(\W?HH(mm(ss(fff)?)?)?)?)?")
 """Notations that sort by time: the largest unit first, all of a fixed width."""
+_LEAST_VALUES = {"yyyy": 0, "yyyyMM": 5, "MMyyyy": 5}
 
 
 def _date(name: str) -> Notation:
@@ -195,6 +204,7 @@ def _date(name: str) -> Notation:
         read=_calendar,
         order=SortOrder.LATER if _ORDERED.fullmatch(name) else SortOrder.BROKEN,
         pieces=2 * len(others) + 1,
+        least=_LEAST_VALUES.get(name, 1),
     )
 
 
@@ -214,17 +224,30 @@ ISO_WITHIN = re.compile(
     rf"(?<![0-9])(?:{re.sub('[?]P<.>', '?:', _ISO_PATTERN)})(?![0-9A-Za-z])", re.ASCII
 )
 """Finds `ISO` in a key."""
+ISO_HOUR = dataclasses.replace(ISO, name="yyyy-MM-ddTHH", kind=TokenKind.DATE)
+"""`ISO` without minutes."""
 
 _HEX = "[0-9a-fA-F]"
 
 
 def _form(
-    name: str, kind: TokenKind, pattern: str, read: _Read | None = None, pieces: int = 1
+    name: str,
+    kind: TokenKind,
+    pattern: str,
+    read: _Read | None = None,
+    pieces: int = 1,
+    least: int = 1,
 ) -> Notation:
     order = SortOrder.NONE if read is None else SortOrder.LATER
     pattern = pattern.replace("X", _HEX)
     return Notation(
-        name=name, kind=kind, pattern=_of(pattern), read=read, order=order, pieces=pieces
+        name=name,
+        kind=kind,
+        pattern=_of(pattern),
+        read=read,
+        order=order,
+        pieces=pieces,
+        least=least,
     )
 
 
@@ -234,7 +257,13 @@ def _of(pattern: str) -> re.Pattern[str]:
 
 def _count(name: str, digits: str, read: _Read, order: SortOrder = SortOrder.LATER) -> Notation:
     return Notation(
-        name=name, kind=TokenKind.TIME, pattern=_of(rf"(?P<t>\d{digits})"), read=read, order=order
+        name=name,
+        kind=TokenKind.TIME,
+        pattern=_of(rf"(?P<t>\d{digits})"),
+        read=read,
+        order=order,
+        # One number in a hundred of 18 digits is a plausible time, and one in nine of fewer.
+        least=1 if digits.startswith(("{18", "{19")) else 0,
     )
 
 
@@ -307,6 +336,7 @@ NOTATIONS = (
         TokenKind.TIMED_ID,
         "(?=.*[a-fA-F])(?P<t>X{8})X{16}",
         _object_id,
+        least=5,
     ),
 )
 """What texts are compared with, in this order."""

@@ -16,7 +16,7 @@ from harness.model.key_notations import SortOrder, TokenKind, number_value
 from harness.model.key_tokens import KeyShape, tokens_of
 
 _DAY_S = 24 * 60 * 60
-_PERIODS = {"dd": 1, "MM": 31, "yyyy": 366}
+_PERIODS = {"mm": 0, "HH": 1 / 24, "dd": 1, "MM": 31, "yyyy": 366}
 """Days of the smallest part of a date; what has none of these changes at every instant."""
 FEWEST_CREATED = 20
 """New rows from which on their places show whether a table grows at an end."""
@@ -38,7 +38,7 @@ def mostly(answers: Iterable[object]) -> bool:
 
 
 def begins_with_date(shape: KeyShape) -> bool:
-    """Whether the first part of keys that is not equal in all of them is a date."""
+    """Whether the first part of keys that is not equal in all of them is a date or an hour."""
     return shape.leading is not None and shape.leading.kind is TokenKind.DATE
 
 

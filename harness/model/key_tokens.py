@@ -2,23 +2,25 @@
 
 Keys that were made alike have the same separators. Each column of texts between them is compared
 with the notations of `harness.model.key_notations`, so that ``20240501`` is a date where all of its
-column are dates. Up to a tenth of the keys may be different.
+column are dates. Up to a tenth of the rows may have other keys.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
+import heapq
 import itertools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.model.figures import counted
 from harness.model.key_notations import (
     AMBIGUOUS,
     ISO,
+    ISO_HOUR,
     ISO_WITHIN,
     NOTATIONS,
     PREFIXED,
@@ -26,18 +28,22 @@ from harness.model.key_notations import (
     SortOrder,
     TokenKind,
     hash_form,
+    is_plausible,
     number_value,
 )
 
 MOST_KEYS = 2_000
 """More keys are thinned out: every n-th is looked at."""
 _AGREEING = 0.9
+_UNSORTED = 0.2
+"""Share of the keys that sort before the one before them, where a list is not in key order."""
 _GROUPS = 4
 """Layouts of keys that are told apart; with more the keys hold free text."""
 _LEAST_GROUP = 0.1
 _MOST_PIECES = 40
 _FEW = 5
-"""With fewer different values, where letters and digits change is no sign of a layout."""
+"""With fewer different values, where letters and digits change is no sign of a layout, and their
+order none of time."""
 _TRIED = 12
 _LEAST_HASH = 8
 _LEAST_RANDOM = 6
@@ -50,7 +56,20 @@ _BASE64 = re.compile(r"[A-Za-z0-9+_=-]{10,}", re.ASCII)
 _DIGITS = frozenset("0123456789")
 _CLASSES = _DIGIT, _, _ = tuple(re.compile(f"[{chars}]") for chars in ("0-9", "a-z", "A-Z"))
 _LETTER = re.compile("[a-zA-Z]")
-_Row = list[str]
+
+
+class _Row(list[str]):
+    """The pieces of a key, which so many rows have."""
+
+    __slots__ = ("weight",)
+
+    def __init__(self, pieces: Iterable[str], weight: float) -> None:
+        super().__init__(pieces)
+        self.weight = weight
+
+
+def _weight(rows: Iterable[_Row]) -> float:
+    return sum(row.weight for row in rows)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +84,8 @@ class KeyToken:
         wrong: Two values of which the first sorts first and should not; None where the order is
             right, or no two such values were seen.
         pattern: A regular expression of its texts.
+        doubtful: It may be a time, or another number; or a time at which no row was written.
+        span: From the lowest to the highest of its numbers; None for other texts.
     """
 
     kind: TokenKind
@@ -74,6 +95,8 @@ class KeyToken:
     order: SortOrder
     wrong: tuple[str, str] | None = None
     pattern: str
+    doubtful: bool = False
+    span: int | None = None
 
     @property
     def varies(self) -> bool:
@@ -91,14 +114,15 @@ class KeyShape:
 
     Attributes:
         tokens: Of the most frequent layout, in the order of the key; none without keys.
-        keys: Number of keys that were looked at, of which ``matching`` have this layout.
+        keys: Number of different keys that were looked at.
+        share: Of the rows, those whose keys have this layout.
         example: A key of this layout.
         others: Further frequent layouts, if keys have several.
     """
 
     tokens: tuple[KeyToken, ...]
     keys: int
-    matching: int
+    share: float
     example: str
     others: tuple[KeyShape, ...] = ()
     _pattern: re.Pattern[str]
@@ -122,10 +146,10 @@ class KeyShape:
         )
 
     def mostly(self, test: Callable[[KeyShape], bool]) -> bool:
-        """Whether nine of ten keys have layouts that pass ``test``."""
+        """Whether nine of ten rows that have a layout have one that passes ``test``."""
         layouts = (self, *self.others)
-        passing = sum(layout.matching for layout in layouts if test(layout))
-        return passing > 0 and passing >= _AGREEING * sum(layout.matching for layout in layouts)
+        passing = sum(layout.share for layout in layouts if test(layout))
+        return passing > 0 and passing >= _AGREEING * sum(layout.share for layout in layouts)
 
     def whole(self, kind: TokenKind) -> bool:
         """Whether keys are of one token of this kind, besides what all keys have."""
@@ -138,6 +162,8 @@ class _Part:
 
     Attributes:
         value: What a text stands for; None for texts without a value.
+        number: Its number, of which a sequence leaves few out.
+        least: As of a `Notation`.
     """
 
     kind: TokenKind
@@ -145,6 +171,8 @@ class _Part:
     form: str = ""
     order: SortOrder = SortOrder.TEXT
     value: Callable[[str], Any] | None = None
+    number: Callable[[str], int] | None = None
+    least: int = 1
 
 
 _TEXT = _Part(TokenKind.TEXT, r"[^\W_]+")
@@ -152,29 +180,37 @@ _LETTERS = _Part(TokenKind.TEXT, r"[^\W_0-9]+")
 _REST = _Part(TokenKind.TEXT, r"(?s:.*)")
 
 
-def tokens_of(keys: Iterable[str]) -> KeyShape:
+def tokens_of(keys: Iterable[str] | Mapping[str, float]) -> KeyShape:
     """What ``keys`` look like, each once; of many, every n-th is looked at.
 
     Pure, and bounded by the length of the keys: no text makes it fail.
+
+    Args:
+        keys: In the order in which they were written, if it is known; it can tell times from other
+            numbers. A mapping says how many rows have each key.
     """
-    looked = list(dict.fromkeys(keys))
+    weights = keys if isinstance(keys, Mapping) else dict.fromkeys(keys, 1.0)
+    looked = list(weights)
     if len(looked) > MOST_KEYS:
         looked = looked[:: -(-len(looked) // MOST_KEYS)]
-    rows = list(map(_pieces, looked))
+    falling = sum(later < earlier for earlier, later in itertools.pairwise(looked))
+    rows = [_Row(_pieces(key), weights[key]) for key in looked]
+    whole = _weight(rows)
     groups: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         groups.setdefault(tuple(map(_class, row)), []).append(row)
-    largest = sorted(groups.values(), key=len, reverse=True)[:_GROUPS]
-    designed = [group for group in largest if len(group) >= _LEAST_GROUP * len(rows)]
-    if not designed or sum(map(len, designed)) < _AGREEING * len(rows):
+    largest = sorted(groups.values(), key=_weight, reverse=True)[:_GROUPS]
+    designed = [group for group in largest if _weight(group) >= _LEAST_GROUP * whole]
+    if not designed or sum(map(_weight, designed)) < _AGREEING * whole:
         designed = [rows]
-    first, *others = (_shape(group, len(rows)) for group in designed)
+    unsorted = falling >= _UNSORTED * len(looked)
+    first, *others = (_shape(group, len(looked), whole, unsorted) for group in designed)
     return dataclasses.replace(first, others=tuple(others))
 
 
-def _pieces(key: str) -> _Row:
+def _pieces(key: str) -> list[str]:
     """Words and what separates them; a date with its time is one word, a very long rest too."""
-    row: _Row = []
+    row: list[str] = []
     place = 0
     for found in _PIECE.finditer(key):
         if found.start() > place:
@@ -195,16 +231,14 @@ def _class(piece: str) -> str:
     return "rest" if _WORD.search(piece) else piece
 
 
-def _shape(rows: list[_Row], keys: int) -> KeyShape:
+def _shape(rows: list[_Row], keys: int, whole_weight: float, unsorted: bool) -> KeyShape:
     """The shape of the rows of one layout, or of several with a common beginning or end."""
-    least = math.ceil(_AGREEING * len(rows))
+    least = _AGREEING * _weight(rows)
     rows, front, back = _aligned(rows, least)
     whole = back is None
     if back is not None:
-        rows = [
-            [*row[:front], "".join(row[front : len(row) - back]), *row[len(row) - back :]]
-            for row in rows
-        ]
+        for row in rows:
+            row[front : len(row) - back] = ["".join(row[front : len(row) - back])]
     parts: list[_Part] = []
     while rows and (place := len(parts)) < len(rows[0]):
         if not whole and place == front:
@@ -217,17 +251,18 @@ def _shape(rows: list[_Row], keys: int) -> KeyShape:
         if part is not None:
             parts.append(part)
     columns = [list(column) for column in zip(*rows, strict=True)]
-    tokens = _merged(_token(*pair, of=len(rows)) for pair in zip(parts, columns, strict=True))
+    pairs = zip(parts, columns, strict=True)
+    tokens = _merged(_token(*pair, unsorted=unsorted) for pair in pairs)
     return KeyShape(
         tokens=tokens,
         keys=keys,
-        matching=len(rows),
+        share=_weight(rows) / (whole_weight or 1),
         example="".join(rows[0]) if rows else "",
         _pattern=re.compile("".join(f"({token.pattern})" for token in tokens)),
     )
 
 
-def _aligned(rows: list[_Row], least: int) -> tuple[list[_Row], int, int | None]:
+def _aligned(rows: list[_Row], least: float) -> tuple[list[_Row], int, int | None]:
     """The rows that agree, and the number of pieces that agree at their beginning and end.
 
     The latter is None where whole rows agree.
@@ -235,7 +270,7 @@ def _aligned(rows: list[_Row], least: int) -> tuple[list[_Row], int, int | None]
     front = back = 0
     while rows:
         top, kept = _most(rows, front, front)
-        if len(kept) < least:
+        if _weight(kept) < least:
             break
         rows = kept
         if top is None:
@@ -243,25 +278,25 @@ def _aligned(rows: list[_Row], least: int) -> tuple[list[_Row], int, int | None]
         front += 1
     while rows:
         top, kept = _most(rows, -1 - back, front + back)
-        if top is None or len(kept) < least:
+        if top is None or _weight(kept) < least:
             break
         rows, back = kept, back + 1
     return rows, front, back if rows else None
 
 
 def _most(rows: list[_Row], place: int, longer: int) -> tuple[str | None, list[_Row]]:
-    """The most frequent class of the pieces at ``place``, and the rows with it.
+    """The class of most pieces at ``place``, and the rows with it.
 
     None is the class of rows that are not ``longer`` than this.
     """
     classes: dict[str | None, list[_Row]] = {}
     for row in rows:
         classes.setdefault(_class(row[place]) if len(row) > longer else None, []).append(row)
-    return max(classes.items(), key=lambda item: len(item[1]))
+    return max(classes.items(), key=lambda item: _weight(item[1]))
 
 
 def _next(
-    rows: list[_Row], place: int, end: int, least: int
+    rows: list[_Row], place: int, end: int, least: float
 ) -> tuple[list[_Row], int, _Part | None]:
     """What is at ``place``: the rows that have it as one text there, and how many pieces are added.
 
@@ -270,43 +305,50 @@ def _next(
     first = rows[0][place]
     kind = _class(first)
     if kind == "time":
-        return rows, 0, _part_of(ISO, first)
+        hours = all(len(row[place]) == len("2024-05-01T10") for row in rows)
+        return rows, 0, _part_of(ISO_HOUR if hours else ISO, first)
     if kind != "word":
         pattern = r"(?s:.*)" if kind == "rest" else re.escape(first)
         return rows, 0, _Part(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern)
     for form in NOTATIONS:
         if place + form.pieces <= end and (found := _matching(rows, place, form, least)):
-            texts = {text for text, _ in found}
             width = form.pieces
-            joined = [[*row[:place], text, *row[place + width :]] for text, row in found]
-            return joined, 1 - width, _part_of(form, *texts)
-    values = {row[place] for row in rows}
+            for text, row in found:
+                row[place : place + width] = [text]
+            part = _part_of(form, *{text for text, _ in found})
+            return [row for _, row in found], 1 - width, part
+    numbers = [row for row in rows if row[place].isascii() and row[place].isdecimal()]
+    if _weight(numbers) >= least:
+        return numbers, 0, _number({row[place] for row in numbers})
+    values: dict[str, float] = collections.defaultdict(float)
+    for row in rows:
+        values[row[place]] += row.weight
     for splitter in (_prefixed, _runs):
         if (parts := splitter(values)) is None:
             continue
-        kept = [
-            [*row[:place], *parts[row[place]], *row[place + 1 :]]
-            for row in rows
-            if row[place] in parts
-        ]
-        if len(kept) >= least:
+        kept = [row for row in rows if row[place] in parts]
+        if _weight(kept) >= least:
+            for row in kept:
+                row[place : place + 1] = parts[row[place]]
             return kept, len(next(iter(parts.values()))) - 1, None
     return rows, 0, _word(values)
 
 
-def _matching(rows: list[_Row], place: int, form: Notation, least: int) -> list[tuple[str, _Row]]:
+def _matching(rows: list[_Row], place: int, form: Notation, least: float) -> list[tuple[str, _Row]]:
     """The rows with a text of this form, and the text; none if they are too few."""
 
     def of(chosen: Iterable[_Row]) -> list[tuple[str, _Row]]:
         joined = (("".join(row[place : place + form.pieces]), row) for row in chosen)
         return [(text, row) for text, row in joined if form.matches(text)]
 
-    tried = rows[:: -(-len(rows) // _TRIED)]
-    if len(of(tried)) * 2 < len(tried):
+    heaviest = heapq.nlargest(_TRIED, rows, key=lambda row: row.weight)
+    if not of([*rows[:: -(-len(rows) // _TRIED)], *heaviest]):
         return []
     found = of(rows)
     other = AMBIGUOUS.get(form)
-    if len(found) < least or (other and len(_matching(rows, place, other, least)) > len(found)):
+    if _weight(row for _, row in found) < least or (
+        other and len(_matching(rows, place, other, least)) > len(found)
+    ):
         return []
     return found
 
@@ -321,24 +363,25 @@ def _part_of(form: Notation, *texts: str) -> _Part:
     if (separator := _SEPARATED.search(texts[0])) is not None and "-" in name:
         name = name.replace("-", separator[0])
     pattern = re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("(?P=separator)", "[-._ ]")
-    return _Part(form.kind, f"(?ai:{pattern})", name, form.order, form.read and form.value)
+    value = form.read and form.value
+    return _Part(form.kind, f"(?ai:{pattern})", name, form.order, value, least=form.least)
 
 
-def _prefixed(values: Iterable[str]) -> dict[str, _Row] | None:
+def _prefixed(values: Iterable[str]) -> dict[str, list[str]] | None:
     """Values that are an identifier behind letters, in two pieces."""
     found = {value: PREFIXED.fullmatch(value) for value in values}
     split = {value: list(match.groups()) for value, match in found.items() if match is not None}
     return split or None
 
 
-def _runs(values: Collection[str]) -> dict[str, _Row] | None:
+def _runs(values: Mapping[str, float]) -> dict[str, list[str]] | None:
     """Values with the same sequence of letters and digits in pieces; None without a sequence."""
-    layouts: dict[tuple[bool, ...], dict[str, _Row]] = {}
+    layouts: dict[tuple[bool, ...], dict[str, list[str]]] = {}
     for value in values:
         runs = _RUN.findall(value)
         layouts.setdefault(tuple(run[0] in _DIGITS for run in runs), {})[value] = runs
-    layout, split = max(layouts.items(), key=lambda item: len(item[1]))
-    if len(layout) == 1 or len(split) < _AGREEING * len(values):
+    layout, split = max(layouts.items(), key=lambda item: sum(map(values.__getitem__, item[1])))
+    if len(layout) == 1:
         return None
     scrambled = len(values) < _FEW and len(layout) > 2 and _hash_length(values)
     return None if scrambled else split
@@ -352,6 +395,8 @@ def _hash_length(values: Collection[str]) -> int:
     length = lengths.pop()
     half = len(values) / 2
     letters, digits = (sum(map(bool, map(find.search, values))) for find in (_LETTER, _DIGIT))
+    if not _scattered(values):
+        return 0
     if length < _LEAST_HASH:
         return length if letters and digits and len(values) >= _LEAST_HASH else 0
     return length if letters >= half and digits >= half else 0
@@ -359,8 +404,8 @@ def _hash_length(values: Collection[str]) -> int:
 
 def _word(values: Collection[str]) -> _Part:
     """What words are that have no form and are not split."""
-    if all(map(str.isascii, values)) and all(map(str.isdecimal, values)):
-        return _number(values)
+    if (counter := _hexadecimal(values)) is not None:
+        return counter
     if length := _hash_length(values):
         return _part_of(hash_form(length), "")
     return _random(values) or (_LETTERS if not any(map(_DIGIT.search, values)) else _TEXT)
@@ -374,13 +419,35 @@ def _number(values: Collection[str]) -> _Part:
         length = lengths.pop()
         padded = length > 1 and any(value[0] == "0" for value in values)
         form, order = counted(length, "digit") + (", padded" if padded else ""), SortOrder.LATER
-    return _Part(TokenKind.NUMBER, "[0-9]+", form, order, number_value)
+    return _Part(TokenKind.NUMBER, "[0-9]+", form, order, number_value, int)
+
+
+def _hexadecimal(values: Collection[str]) -> _Part | None:
+    """Hexadecimal numbers of one width with few gaps, or with leading zeros; None for hashes."""
+    if len(values) < _FEW or len(set(map(len, values))) > 1 or not _HEX.fullmatch("".join(values)):
+        return None
+    numbers = [int(value, 16) for value in values]
+    dense = max(numbers) - min(numbers) < 2 * len(numbers)
+    if not dense and any(value[0] != "0" for value in values):
+        return None
+    length = len(next(iter(values)))
+    form, order = counted(length, "hex digit"), SortOrder.LATER
+    return _Part(TokenKind.NUMBER, "[0-9a-fA-F]+", form, order, _of_hex, _of_hex)
+
+
+def _of_hex(digits: str) -> int:
+    return int(digits, 16)
+
+
+def _scattered(values: Collection[str]) -> bool:
+    """Whether the first characters differ as those of random texts do."""
+    return len({value[0] for value in values}) * 3 >= min(len(values), 16)
 
 
 def _random(values: Collection[str]) -> _Part | None:
     """Random characters of one length; None if the values are none."""
     length, count = collections.Counter(map(len, values)).most_common(1)[0]
-    if length < _LEAST_RANDOM or count < len(values):
+    if length < _LEAST_RANDOM or count < len(values) or not _scattered(values):
         return None
     half = len(values) / 2
     mixed = [sum(map(bool, map(find.search, values))) >= half for find in _CLASSES]
@@ -412,15 +479,16 @@ def _rest(rows: list[_Row], parts: list[_Part]) -> _Part:
     return _random({row[place] for row in rows}) or _REST
 
 
-def _token(part: _Part, column: Sequence[str], of: int) -> KeyToken:
+def _token(part: _Part, column: Sequence[str], *, unsorted: bool) -> KeyToken:
     values = sorted(set(column))
     kind, order, wrong, pattern = part.kind, part.order, None, part.pattern
     if part.value is not None:
         wrong = _wrong(values, part.value, falling=order is SortOrder.EARLIER)
         order = order if wrong is None else SortOrder.BROKEN
     timed = kind in (TokenKind.DATE, TokenKind.TIME)
-    if len(values) == 1 and of > 1 and not timed and kind is not TokenKind.SEPARATOR:
+    if len(values) == 1 < len(column) and not timed and kind is not TokenKind.SEPARATOR:
         kind, pattern = TokenKind.CONSTANT, re.escape(values[0])
+    numbers = () if part.number is None else [*map(part.number, values)]
     return KeyToken(
         kind=kind,
         form=part.form,
@@ -429,7 +497,22 @@ def _token(part: _Part, column: Sequence[str], of: int) -> KeyToken:
         order=order,
         wrong=wrong,
         pattern=pattern,
+        doubtful=timed and _doubtful(part, column, unsorted),
+        span=max(numbers) - min(numbers) + 1 if numbers else None,
     )
+
+
+def _doubtful(part: _Part, column: Sequence[str], unsorted: bool) -> bool:
+    """Whether texts may be other numbers than times, or other times than those of rows.
+
+    Texts that rise with the rows of a list are times of rows, unless the list is in key order.
+    """
+    times = [at for text in column if part.value and (at := part.value(text)) is not None]
+    if len(set(column)) >= (part.least or math.inf) and all(map(is_plausible, times)):
+        return False
+    steps = [later - earlier for earlier, later in itertools.pairwise(times) if later != earlier]
+    rising = sum(step > 0 for step in steps)
+    return not unsorted or len(steps) < _FEW or rising < _AGREEING * len(steps)
 
 
 def _wrong(

@@ -1,7 +1,7 @@
 """Keys alone, of a list or of recorded operations, and what the practices see of them.
 
-Memory does not grow with the number of keys: what keys look like is that of a sample, and large
-numbers of different keys are estimates.
+Memory does not grow with the number of keys: of many, a sample is looked at, and their number is an
+estimate. Each key counts as much as it has rows.
 """
 
 from __future__ import annotations
@@ -9,43 +9,101 @@ from __future__ import annotations
 import codecs
 import csv
 import dataclasses
+import functools
+import gzip
 import hashlib
 import io
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
-from harness.measure.counts.heavy_hitters import SKETCH_LOG2
-from harness.measure.counts.key_sample import KeySample
+from harness.measure.counts.key_sample import rank_of
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
 from harness.model.entity import MAX_KEY_CHARACTERS, characters, key_problem
 from harness.model.errors import SetupError, cut
+from harness.model.figures import counted
 from harness.model.key_notations import SortOrder, TokenKind
-from harness.model.key_shapes import needs_escaping, shapes_of
-from harness.model.key_tokens import tokens_of
+from harness.model.key_shapes import begins_with_date, is_guid, needs_escaping, unpadded
+from harness.model.key_tokens import KeyShape, tokens_of
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.services import USUAL
-from harness.profile.checks.seen import Seen, TableSeen
+from harness.profile.checks.seen import FEWEST_ROWS, Seen, TableSeen
+from harness.trace.logs.entries import DAMAGED
 from harness.trace.operations import UNKNOWN, Batch, TracedParts
 from harness.trace.sources import Tell, opened
 
-SAMPLE = 4_096
-"""Different keys that are looked at. Above it their number is an estimate, about 2 % exact."""
+SAMPLE = 2_048
+"""Different keys that are kept of more than twice as many: their number is about 2 % exact."""
+FEWEST_KEYS = 5
+"""Different keys from which on what they look like is evidence, as `FEWEST_ROWS`."""
+FEWEST_SHARED = 100
+"""Rows from which on the share of one PartitionKey is evidence. No document has a figure."""
 MOST_TABLES = 20
+_SAMPLE_BYTES = 2 * 1024 * 1024
+"""Of the keys that are kept of a column: fewer than `SAMPLE` if they are long."""
+_SKETCH_LOG2 = 10
+"""1,024 counters: a share is at most 0.4 % too low."""
+_ALL = 2**32
 _MOST_LINE = 4 * 1024 * 1024
 """Characters; an entity has 1 MiB at most."""
 _MOST_FIELD = 1024 * 1024
 _MOST_NAMED = 5
 _LOOKED_AT = 64 * 1024
 _OWN = 0.95
-"""Share of rows with a PartitionKey of their own: both numbers may be estimates."""
+"""Share of the entities with a PartitionKey of their own: both numbers may be estimates."""
 _SEPARATOR = "\0"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")
+_GZIP = b"\x1f\x8b"
+_PACKED = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
+
+
+@dataclasses.dataclass(slots=True)
+class Sample:
+    """Different texts with the number of times that each was added: those of the lowest ranks.
+
+    Counts are exact, because a text that is kept was never left out.
+    """
+
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
+    _limit: int = _ALL
+    _bytes: int = 0
+
+    def add(self, text: str) -> None:
+        counts = self.counts
+        if text in counts:
+            counts[text] += 1
+        elif self._limit == _ALL or rank_of(text) <= self._limit:
+            counts[text] = 1
+            self._bytes += sys.getsizeof(text)
+            if len(counts) > 2 * SAMPLE or self._bytes > 2 * _SAMPLE_BYTES:
+                self._cut()
+
+    def _cut(self) -> None:
+        ranked = sorted((rank_of(text), text) for text in self.counts)
+        kept = min(SAMPLE, len(ranked) // 2)
+        self._limit = ranked[kept - 1][0]
+        left = {text for _, text in ranked[kept:]}
+        self.counts = {text: count for text, count in self.counts.items() if text not in left}
+        self._bytes = sum(map(sys.getsizeof, self.counts))
+
+    @property
+    def exact(self) -> bool:
+        """Whether all texts are kept."""
+        return self._limit == _ALL
+
+    @property
+    def each(self) -> float:
+        """How many different texts one that is kept stands for."""
+        return _ALL / self._limit
+
+    @property
+    def distinct(self) -> int:
+        return round(len(self.counts) * self.each)
 
 
 @dataclasses.dataclass(slots=True)
@@ -57,7 +115,7 @@ class KeyColumn:
         refused: Keys that the service refuses; ``problem`` says why and where of the first.
     """
 
-    sample: KeySample = dataclasses.field(default_factory=lambda: KeySample(size=SAMPLE))
+    sample: Sample = dataclasses.field(default_factory=Sample)
     count: int = 0
     longest: int = 0
     escaped: int = 0
@@ -85,16 +143,22 @@ class KeyColumn:
 
     @property
     def distinct(self) -> int:
-        """Number of different keys; above `SAMPLE` an estimate."""
-        return self.sample.partitions
+        """Number of different keys; an estimate unless the sample is exact."""
+        return self.sample.distinct
 
     @property
     def keys(self) -> list[str]:
         """The sample, in order."""
-        return sorted(self.sample.ranks)
+        return sorted(self.sample.counts)
+
+    def shape(self, frequent: dict[str, float]) -> KeyShape:
+        """What keys look like, by their rows; those of ``frequent`` keys are known."""
+        each = self.sample.each
+        rows = {key: count * each for key, count in self.sample.counts.items()}
+        return tokens_of(rows | frequent)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class ListedTable:
     """The keys of one table.
 
@@ -105,13 +169,13 @@ class ListedTable:
     uses: int = 0
     partition_keys: KeyColumn = dataclasses.field(default_factory=KeyColumn)
     row_keys: KeyColumn = dataclasses.field(default_factory=KeyColumn)
-    _rows: KeySample = dataclasses.field(default_factory=lambda: KeySample(size=SAMPLE))
+    _entities: Sample = dataclasses.field(default_factory=Sample)
     _often: frequent_strings_sketch = dataclasses.field(
-        default_factory=lambda: frequent_strings_sketch(SKETCH_LOG2)
+        default_factory=lambda: frequent_strings_sketch(_SKETCH_LOG2)
     )
 
     def add(self, partition_key: str, row_keys: Iterable[str], where: str = "") -> None:
-        """Count a use of a partition, and the rows that it names."""
+        """Count a use of a partition, and the entities that it names."""
         self.uses += 1
         kept = partition_key[:MAX_KEY_CHARACTERS]
         # The sketch takes UTF-8, which has no halves of surrogate pairs.
@@ -119,18 +183,27 @@ class ListedTable:
         self.partition_keys.add(partition_key, where)
         for row_key in row_keys:
             self.row_keys.add(row_key, where)
-            row = f"{partition_key}{_SEPARATOR}{row_key}".encode("utf-8", "surrogatepass")
-            self._rows.add(hashlib.blake2b(row, digest_size=12).hexdigest())
+            entity = f"{partition_key}{_SEPARATOR}{row_key}".encode("utf-8", "surrogatepass")
+            self._entities.add(hashlib.blake2b(entity, digest_size=12).hexdigest())
 
     @property
-    def rows(self) -> int:
-        """Number of different rows; 0 if no RowKeys are known."""
-        return self._rows.partitions
+    def entities(self) -> int:
+        """Number of different pairs of keys; 0 if no RowKeys are known."""
+        return self._entities.distinct
 
     @property
     def own_partitions(self) -> bool:
-        """Whether nearly each row has a partition of its own."""
-        return self.rows > 1 and self.partition_keys.distinct >= _OWN * self.rows
+        """Whether nearly each entity has a partition of its own."""
+        return self.entities > 1 and self.partition_keys.distinct >= _OWN * self.entities
+
+    @property
+    def _frequent(self) -> dict[str, tuple[int, int]]:
+        """Uses of the most frequent PartitionKeys: a lower and an upper bound."""
+        sample = self.partition_keys.sample
+        if sample.exact:
+            return {key: (count, count) for key, count in sample.counts.items()}
+        items = self._often.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES)
+        return {key: (least, most) for key, _, least, most in items}
 
     @property
     def hottest(self) -> tuple[str, float, bool]:
@@ -138,28 +211,38 @@ class ListedTable:
 
         Else it is a lower bound.
         """
-        items = self._often.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
-        key, _, least, most = max(items, key=lambda item: item[2], default=("", 0, 0, 0))
+        found = self._frequent.items()
+        key, (least, most) = max(found, key=lambda item: item[1], default=("", (0, 0)))
         return key, least / (self.uses or 1), least == most
+
+    @functools.cached_property
+    def shapes(self) -> tuple[KeyShape, KeyShape]:
+        """What PartitionKeys and RowKeys look like."""
+        frequent = {key: float(least) for key, (least, _) in self._frequent.items()}
+        return self.partition_keys.shape(frequent), self.row_keys.shape({})
+
+    def telling(self, column: KeyColumn) -> bool:
+        """Whether there are enough keys to conclude from what they look like."""
+        return self.uses >= FEWEST_ROWS and column.distinct >= FEWEST_KEYS
 
     @property
     def growth(self) -> int | None:
         """Where new rows go, by what PartitionKeys begin with, as in a `TableSeen`.
 
-        A sequence is told by its numbers, which have hardly any gaps, one for each row.
+        A sequence is told by its numbers, which have hardly any gaps, one for each entity.
         """
-        token = tokens_of(self.partition_keys.keys).leading
+        token = self.shapes[0].leading if self.telling(self.partition_keys) else None
         if token is None:
             return None
         if token.timed:
             return {SortOrder.LATER: 1, SortOrder.EARLIER: -1}.get(token.order)
         if token.kind in (TokenKind.GUID, TokenKind.HASH, TokenKind.RANDOM):
             return 0
-        if token.kind is TokenKind.NUMBER and token.order is SortOrder.LATER:
-            span = int(token.examples[-1]) - int(token.examples[0]) + 1
-            if self.own_partitions and span <= 2 * self.partition_keys.distinct:
-                return 1
-        return None if self.own_partitions or not self.rows else 0
+        if not self.own_partitions:
+            return 0 if self.entities else None
+        numbered = token.span is not None and token.distinct >= _OWN * self.shapes[0].keys
+        gapless = numbered and (token.span or 0) <= 2 * self.partition_keys.distinct
+        return 1 if gapless and token.order is SortOrder.LATER else None
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -200,8 +283,12 @@ class ListedKeys:
             more = f", and {self.bad - _MOST_NAMED:,} more" if self.bad > _MOST_NAMED else ""
             self.notes.append(f"Left out: {'; '.join(self._bad_named)}{more}.")
         if self._left_out:
+            left_out = counted(self._left_out, "operation")
+            self.notes.append(f"Left out: {left_out} on other tables than the first {MOST_TABLES}.")
+        if few := [name for name, table in self.tables.items() if table.uses < FEWEST_ROWS]:
+            of = f" on {', '.join(few)}" if self.unit == "operation" else ""
             self.notes.append(
-                f"{self._left_out:,} operations on further tables than {MOST_TABLES} were left out."
+                f"Fewer than {FEWEST_ROWS} {self.unit}s{of} are no evidence of what keys look like."
             )
         if not self.tables:
             notes = [f"{self.source} holds no keys.", *self.notes]
@@ -213,14 +300,16 @@ class ListedKeys:
         name, table = max(self.tables.items(), key=lambda item: item[1].hottest[1] * item[1].uses)
         hottest, share, _ = table.hottest
         repeated = any(part.uses > part.partition_keys.distinct for part in self.tables.values())
-        stored = self.unit == "row" and table.rows
+        enough = uses >= FEWEST_SHARED
+        # A list in which rows occur again is traffic, and not what a table holds.
+        stored = self.unit == "row" and 0 < table.uses * _OWN <= table.entities
         return Seen(
             keys_only=True,
             profile=None,
             service=USUAL,
             shares=PredictionPart(
                 hottest=Partition(name, hottest).name,
-                hottest_share=share * table.uses / uses if repeated else 0.0,
+                hottest_share=share * table.uses / uses if repeated and enough else 0.0,
                 ranges=(),
                 hottest_range=None,
                 hottest_range_share=0.0,
@@ -233,7 +322,7 @@ class ListedKeys:
             queries=(),
             writes=WritesPart(),
             requested=0.0,
-            loaded_entities=table.rows if stored else None,
+            loaded_entities=table.entities if stored else None,
             loaded_partitions=table.partition_keys.distinct if stored else None,
             largest=round(share * table.uses) if stored else 0,
             pointing=None,
@@ -244,12 +333,12 @@ class ListedKeys:
 def _table_seen(name: str, table: ListedTable) -> TableSeen:
     columns = (table.partition_keys, table.row_keys)
     partition_keys, row_keys = (column.keys for column in columns)
+    shape, row_shape = table.shapes
     count = sum(column.count for column in columns)
-    shapes = shapes_of(partition_keys, row_keys) | {
-        "longest_key": max(column.longest for column in columns),
-        "escaped": sum(column.escaped for column in columns) / count,
-        "foreign": sum(column.foreign for column in columns) / count,
-    }
+    leading, doubt = shape.leading, ""
+    telling = table.telling(table.partition_keys)
+    if leading is not None and leading.doubtful:
+        doubt = f"{leading.examples[0]!r} in a PartitionKey"
     return TableSeen(
         table=name,
         whole=True,
@@ -258,9 +347,18 @@ def _table_seen(name: str, table: ListedTable) -> TableSeen:
         writing=table.uses,
         growth=table.growth,
         keys=(*partition_keys, *row_keys),
+        sampled=len(partition_keys),
         refused=sum(column.refused for column in columns),
         refusal=next((column.problem for column in columns if column.problem), ""),
-        **shapes,
+        doubt=doubt,
+        dates=telling and shape.mostly(begins_with_date),
+        guids=telling and shape.mostly(is_guid),
+        row_guids=table.telling(table.row_keys) and row_shape.mostly(is_guid),
+        unpadded=unpadded(partition_keys, shape) is not None,
+        row_unpadded=unpadded(row_keys, row_shape) is not None,
+        longest_key=max(column.longest for column in columns),
+        escaped=sum(column.escaped for column in columns) / count,
+        foreign=sum(column.foreign for column in columns) / count,
     )
 
 
@@ -276,27 +374,42 @@ def read_keys(path: Path | None, standard_input: IO[bytes], tell: Tell) -> Liste
     try:
         start = b""
         if not path.is_dir():
-            with path.open("rb") as file:
-                start = file.read(_LOOKED_AT)
+            with path.open("rb") as raw:
+                start = _start(_unpacked(raw), listed)
             if _heads(start):
-                with path.open("rb") as file:
-                    return _list_of(file, listed)
+                with path.open("rb") as raw:
+                    return _list_of(raw, listed)
         return _traced(path, listed, tell)
     except OSError as error:
         raise SetupError(f"{cut(str(path))} cannot be read ({error.strerror or error})") from error
     except SetupError:
-        if not start or b"\0" in start or start.startswith((*_PACKED, b"{", b"[")):
+        if not start or b"\0" in start or start.startswith((*_PACKED, b"PAR1", b"{", b"[")):
             raise
-        with path.open("rb") as file:
-            return _list_of(file, listed)
+        with path.open("rb") as raw:
+            return _list_of(raw, listed)
+
+
+def _unpacked(raw: IO[bytes]) -> io.BufferedReader:
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[type-var]
+    packed = buffered.peek(len(_GZIP)).startswith(_GZIP)
+    return io.BufferedReader(gzip.GzipFile(fileobj=buffered)) if packed else buffered  # type: ignore[return-value]
+
+
+def _start(file: io.BufferedReader, listed: ListedKeys) -> bytes:
+    """The first bytes of a list; a `SetupError` where it is packed otherwise than by gzip."""
+    try:
+        start = file.peek(_LOOKED_AT)[:_LOOKED_AT]
+    except DAMAGED as error:
+        raise SetupError(f"{listed.source} is damaged: {cut(str(error))}") from error
+    if start.startswith(_PACKED):
+        raise SetupError(f"{listed.source} is packed; unpack it, or pack it with gzip")
+    return start
 
 
 def _list_of(raw: IO[bytes], listed: ListedKeys) -> ListedKeys:
     """Read a CSV file with a header, or a list of PartitionKeys, one a line."""
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[type-var]
-    start = buffered.peek(_LOOKED_AT)[:_LOOKED_AT]
-    if start.startswith(_PACKED):
-        raise SetupError(f"{listed.source} is packed: unpack it first")
+    buffered = _unpacked(raw)
+    start = _start(buffered, listed)
     wide = start.startswith(_UTF16)
     if not wide and b"\0" in start:
         raise SetupError(f"{listed.source} is not a text file")
@@ -309,7 +422,7 @@ def _list_of(raw: IO[bytes], listed: ListedKeys) -> ListedKeys:
             _read_csv(text, heads, listed)
         else:
             _read_lines(text, listed)
-    except UnicodeError as error:
+    except (UnicodeError, *DAMAGED) as error:
         raise SetupError(f"{listed.source} is damaged: {cut(str(error))}") from error
     finally:
         text.detach()

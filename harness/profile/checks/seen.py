@@ -29,6 +29,8 @@ MISSING = "is in records of harness watch only."
 REDACTED = "Keys are redacted in the record."
 OTHER_KEYS = "replay.keys"
 """The setting with which a replay has other keys than the recorded ones."""
+FEWEST_ROWS = 20
+"""Rows of a list from which on what their keys look like is evidence. No document has a figure."""
 _HOT_ROW = 0.5
 _HALF = 0.5
 """Share of the queries for which the number of scanned entities has to be known."""
@@ -51,6 +53,8 @@ class TableSeen(TableBehaviourPart):
         sampled: How many of ``keys`` are PartitionKeys, if they are not all of them.
         refused: Keys that the service refuses, with the reason for one of them; of a profile and a
             run there are none.
+        doubt: A text in a PartitionKey that is taken for a time, and may be none; empty where there
+            is no doubt.
     """
 
     whole: bool = False
@@ -58,6 +62,7 @@ class TableSeen(TableBehaviourPart):
     sampled: int | None = None
     refused: int = 0
     refusal: str = ""
+    doubt: str = ""
 
     @property
     def partition_keys(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.model.entity import MAX_KEY_CHARACTERS, SURE_KEY_CHARACTERS
 from harness.model.figures import counted, percent
@@ -69,13 +69,22 @@ def append_only(seen: Seen) -> Assessment | None:
     table = next((table for table in growing if table.growth), None)
     if table is None:
         return fine("Inserts go to several places in key order.")
-    pattern, way = ("Append-only", "later") if table.growth == 1 else ("Prepend-only", "earlier")
+    pattern, way = ("append-only", "later") if table.growth == 1 else ("prepend-only", "earlier")
     share = _inserting(seen, table)
-    return (offends if share >= _OFTEN else consider)(
-        f"{pattern}: in {table.named} the keys of new rows sort {way} and {way}. All "
-        f"inserts{_of_operations(seen, share)} go to one place in key order, which one server "
-        "serves."
+    return _if_time(
+        table,
+        offends if share >= _OFTEN else consider,
+        f"PartitionKeys of {table.named} are {pattern}: those of new rows sort {way} and {way}. "
+        f"All inserts{_of_operations(seen, share)} go to one place in key order, which one server "
+        "serves.",
     )
+
+
+def _if_time(table: TableSeen, look: Callable[[str], Assessment], why: str) -> Assessment:
+    """The assessment of keys that have a time; what may be another number is only considered."""
+    if not table.doubt:
+        return look(why)
+    return consider(f"If {table.doubt} is the time of its row: {why}")
 
 
 def _inserting(seen: Seen, table: TableSeen) -> float:
@@ -133,10 +142,12 @@ def date_key(seen: Seen) -> Assessment | None:
     if table in seen.several and not table.growth and not seen.keys_only:
         return fine("PartitionKeys begin with a date, but inserts go to several of them.")
     share = _inserting(seen, table)
-    return (offends if share >= _OFTEN else consider)(
-        f"PartitionKeys of {table.named} begin with a date: all inserts of one day or one month"
-        f"{_of_operations(seen, share)} go to one partition. The documents disagree about such "
-        "keys."
+    return _if_time(
+        table,
+        offends if share >= _OFTEN else consider,
+        f"PartitionKeys of {table.named} differ first in a date: all inserts of one hour, day or "
+        f"month{_of_operations(seen, share)} go to one partition, or to neighbouring ones. The "
+        "documents disagree about such keys.",
     )
 
 
@@ -285,7 +296,7 @@ def key_length(seen: Seen) -> Assessment | None:
         return untold(REDACTED)
     length = max((table.longest_key for table in seen.tables), default=0)
     if length <= _LONG_KEY:
-        return fine(f"The longest key has {length} characters.")
+        return fine(f"The longest key has {counted(length, 'character')}.")
     limit = ""
     if length > SURE_KEY_CHARACTERS:
         limit = (

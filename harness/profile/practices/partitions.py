@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model.figures import counted, listed, number, percent
-from harness.profile.checks.seen import REDACTED, GrowthSeen, Seen
+from harness.profile.checks.seen import FEWEST_ROWS, REDACTED, GrowthSeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
     COSMOS,
@@ -39,6 +39,8 @@ _ONE_ROW = 0.95
 no figure for it, nor for the next bounds."""
 _TINY_PARTITION = 10
 """Entities of a partition, as the bounds of large partitions; "millions" are too many."""
+_ONE = 1.05
+"""On average."""
 _MANY_PARTITIONS = 100
 _LARGE_PARTITION = 100_000
 _VERY_LARGE_PARTITION = 1_000_000
@@ -190,6 +192,13 @@ def constant_partition_key(seen: Seen) -> Assessment | None:
     limit = f"a {seen.targets.named('partition')} entities/s"
     if seen.charges is not None:
         limit = f"{number(seen.charges.throughput.partition_ru_per_s)} RU/s at most"
+    if seen.keys_only and table.operations < _MANY_OPERATIONS:
+        if table.operations < FEWEST_ROWS:
+            return None
+        return consider(
+            f"All {table.operations:,} PartitionKeys of {table.named} are equal. If there are no "
+            "others, one server holds the table."
+        )
     if not seen.recorded:
         return offends(
             f"All entities of {table.named} have one PartitionKey: one server takes the "
@@ -216,13 +225,16 @@ def tiny_partitions(seen: Seen) -> Assessment | None:
     if not seen.loaded_partitions:
         return None
     mean = seen.loaded_entities / seen.loaded_partitions
+    held = f"{number(mean)} entities each, on average"
+    if mean < _ONE:
+        held = "one entity each" if mean == 1 else "about one entity each"
     if seen.loaded_partitions < _MANY_PARTITIONS or mean >= _TINY_PARTITION:
-        return fine(f"Partitions hold {mean:,.0f} entities each, on average.")
+        return fine(f"Partitions hold {held}.")
     if not over and not seen.keys_only:
         return fine("Partitions are tiny, but no query goes over several of them.")
     why = (
-        f"{seen.loaded_partitions:,} partitions hold {mean:,.1f} entities each. Each query over "
-        "them visits many partitions, perhaps on many servers, for few entities."
+        f"{seen.loaded_partitions:,} partitions hold {held}. Each query over them visits many "
+        "partitions, perhaps on many servers, for few entities."
     )
     if all(not query.unbounded for query in over):
         return consider(f"{why} However, one server may hold neighbouring partitions.")

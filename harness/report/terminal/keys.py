@@ -10,15 +10,15 @@ from rich.text import Text
 
 from harness.model.figures import counted, percent
 from harness.model.key_notations import SortOrder, TokenKind
-from harness.model.key_tokens import KeyShape, KeyToken, tokens_of
-from harness.profile.checks.listed_keys import SAMPLE, KeyColumn, ListedKeys, ListedTable
+from harness.model.key_tokens import KeyShape, KeyToken
+from harness.profile.checks.listed_keys import KeyColumn, ListedKeys, ListedTable
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity
 from harness.report.terminal.page import Page, grid
 
 _WIDTH = 40
-_SHOWN = 0.995
-"""Share of the keys from which on other layouts are not worth a line."""
+_HIDDEN = 0.005
+"""Share of the rows up to which other layouts are not worth a line."""
 
 
 def keys_verdict(findings: Sequence[Finding]) -> str:
@@ -36,36 +36,43 @@ def keys_shown(listed: ListedKeys, page: Page) -> Iterator[RenderableType]:
     for name, table in listed.tables.items():
         of = f" of table {name}" if name else ""
         columns = [("PartitionKey", table.partition_keys), ("RowKey", table.row_keys)]
-        for what, column in columns:
+        for (what, column), shape in zip(columns, table.shapes, strict=True):
             if column.count:
                 facts = _facts(listed, table, column)
-                yield page.section(page.show(what + of), *_column(column, facts, page))
+                shown = _column(column, shape, facts, listed.unit, page)
+                yield page.section(page.show(what + of), *shown)
     if listed.notes:
         yield page.section("notes", *(Text(page.show(note)) for note in listed.notes))
 
 
 def _facts(listed: ListedKeys, table: ListedTable, column: KeyColumn) -> str:
-    about = "about " if column.distinct >= SAMPLE else ""
+    about = "" if column.sample.exact else "about "
     facts = [f"{about}{column.distinct:,} different in {counted(column.count, 'key')}"]
+    if column.distinct == 1:
+        return f"{counted(column.count, 'key')}: {column.keys[0]!r}"
     if column is table.row_keys:
         return facts[0]
     key, share, exact = table.hottest
-    if table.uses > column.distinct > 1:
+    if table.uses > column.distinct:
         unit, bound = f"{listed.unit}s", "" if exact else "≥ "
         facts.append(f"the most frequent, {key!r}, has {bound}{percent(share)} of the {unit}")
     if table.own_partitions:
-        facts.append("each row has a partition of its own")
+        each = "each" if table.entities == column.distinct else "nearly each"
+        facts.append(f"{each} entity has its own partition")
     return "; ".join(facts)
 
 
-def _column(column: KeyColumn, facts: str, page: Page) -> Iterator[RenderableType]:
-    shape = tokens_of(column.keys)
+def _column(
+    column: KeyColumn, shape: KeyShape, facts: str, unit: str, page: Page
+) -> Iterator[RenderableType]:
     layouts = (shape, *shape.others)
     yield Text(page.show(f"{_capital(facts)}."))
+    if column.distinct == 1:
+        return
     for layout in layouts:
         if len(layouts) > 1:
-            share = percent(layout.matching / layout.keys)
-            yield Text(page.show(f"{share} are like {layout.example!r}:"))
+            share = f"{percent(layout.share)} of the {unit}s have keys"
+            yield Text(page.show(f"{share} like {layout.example!r}:"))
         yield Text(page.show(layout.template))
         # The template shows separators.
         shown = [token for token in layout.tokens if token.kind is not TokenKind.SEPARATOR]
@@ -74,9 +81,8 @@ def _column(column: KeyColumn, facts: str, page: Page) -> Iterator[RenderableTyp
         head = tuple(Text(word, "dim") for word in ("token", "sorts", "different", "examples"))
         yield grid([head, *rows], right=(2,))
         yield Text(page.show(time_sentence(layout)))
-    if sum(layout.matching for layout in layouts) < _SHOWN * shape.keys:
-        other = shape.keys - sum(layout.matching for layout in layouts)
-        yield Text(f"{percent(other / shape.keys)} of the keys have other forms.", "dim")
+    if (other := 1 - sum(layout.share for layout in layouts)) > _HIDDEN:
+        yield Text(f"{percent(other)} of the {unit}s have keys of other forms.", "dim")
 
 
 def _row(token: KeyToken, page: Page, bound: str) -> tuple[str, str, str, str]:
@@ -90,7 +96,8 @@ def token_words(token: KeyToken) -> str:
     """What a token is: ``date yyyy-MM-dd``, ``number of 3 digits``."""
     if not token.form or token.form.startswith(str(token.kind)):
         return token.form or str(token.kind)
-    return f"{token.kind}: {token.form}"
+    maybe = " or number" if token.doubtful and token.examples[0].isdecimal() else ""
+    return f"{token.kind}{maybe}: {token.form}"
 
 
 def time_sentence(shape: KeyShape) -> str:
@@ -98,6 +105,13 @@ def time_sentence(shape: KeyShape) -> str:
     token = next((token for token in shape.tokens if token.timed), None)
     if token is None:
         return "No part of the key is a time."
+    sentence = _sorted_by(token, shape)
+    if not token.doubtful:
+        return sentence
+    return f"If {token.examples[0]!r} is the time of its row: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _sorted_by(token: KeyToken, shape: KeyShape) -> str:
     if token.order is SortOrder.BROKEN:
         example = ""
         if token.wrong is not None:
@@ -117,12 +131,14 @@ def keys_json(listed: ListedKeys) -> dict[str, Any]:
             {
                 "table": name,
                 "uses": table.uses,
-                "rows": table.rows,
+                "rows": table.entities,
                 "most_frequent": table.hottest[0],
                 "most_frequent_share": table.hottest[1],
                 "own_partitions": table.own_partitions,
-                "partition_key": _column_json(table.partition_keys),
-                "row_key": _column_json(table.row_keys) if table.row_keys.count else None,
+                "partition_key": _column_json(table.partition_keys, table.shapes[0]),
+                "row_key": _column_json(table.row_keys, table.shapes[1])
+                if table.row_keys.count
+                else None,
             }
             for name, table in listed.tables.items()
         ],
@@ -130,22 +146,22 @@ def keys_json(listed: ListedKeys) -> dict[str, Any]:
     }
 
 
-def _column_json(column: KeyColumn) -> dict[str, Any]:
-    shape = tokens_of(column.keys)
+def _column_json(column: KeyColumn, shape: KeyShape) -> dict[str, Any]:
     return {
         "keys": column.count,
         "distinct": column.distinct,
-        "distinct_is_exact": column.distinct < SAMPLE,
+        "distinct_is_exact": column.sample.exact,
         "refused": column.refused,
         "layouts": [
             {
                 "template": layout.template,
-                "share": layout.matching / layout.keys,
+                "share": layout.share,
                 "time": time_sentence(layout),
                 "tokens": [
                     {
                         "kind": str(token.kind),
                         "form": token.form,
+                        "doubtful": token.doubtful,
                         "order": str(token.order) if token.varies else "",
                         "distinct": token.distinct,
                         "examples": token.examples,

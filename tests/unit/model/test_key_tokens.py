@@ -160,7 +160,53 @@ def test_other_values_do_not_spoil_a_format() -> None:
     """Up to a tenth of the keys may be anything else."""
     shape = tokens_of([*(f"{at:%Y-%m-%d}" for at in TIMES), "none", "", "99999999"])
     assert shape.template == "{yyyy-MM-dd}"
-    assert shape.keys - shape.matching == 3
+    assert shape.share == pytest.approx(1 - 3 / shape.keys)
+
+
+def test_rows_weigh_and_not_keys() -> None:
+    """Hundreds of odd keys, each of one row, hide no layout that thousands of rows have."""
+    odd = {f"a{n % 7}-{n}-x-{n * n}": 1.0 for n in range(400)}
+    shape = tokens_of({**odd, **{f"log-{at:%Y-%m-%d}": 60.0 for at in TIMES}})
+    assert shape.template == "log-{yyyy-MM-dd}"
+
+
+LEADING = {
+    "ten digits are a time or a number": ([f"15{n * 7919 % 10**8:08}" for n in range(60)], True),
+    "a year may be anything": ([f"car-{1985 + n}" for n in range(40)], True),
+    "no row was written in 1980": ([f"1980-05-{n:02}" for n in range(1, 29)], True),
+    "one month may be a number": (["202405"], True),
+    "a year of months": ([f"2024{n:02}" for n in range(1, 13)], False),
+    "the order of rows tells times": (
+        [f"{'cab'[n % 3]}-{1714521600 + 60 * n}" for n in range(60)],
+        False,
+    ),
+    "the order of keys does not": (
+        sorted(f"{'cab'[n % 3]}-{1714521600 + 60 * n}" for n in range(60)),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("keys", "doubtful"), LEADING.values(), ids=LEADING)
+def test_doubtful_times(keys: list[str], doubtful: bool) -> None:
+    """A reading as a time is a fact only with evidence."""
+    (token,) = (token for token in tokens_of(keys).tokens if token.timed)
+    assert token.doubtful == doubtful
+
+
+COUNTERS = {
+    "padded": [f"{7 * n:08x}" for n in range(300)],
+    "dense": [f"{0xA1F0 + n:x}" for n in range(200)],
+}
+
+
+@pytest.mark.parametrize("keys", COUNTERS.values(), ids=COUNTERS)
+def test_hexadecimal_counters_are_no_hashes(keys: list[str]) -> None:
+    """Numbers without gaps, or with leading zeros, ascend."""
+    leading = tokens_of(keys).leading
+    assert leading is not None
+    assert (leading.kind, leading.order) == (TokenKind.NUMBER, SortOrder.LATER)
+    assert leading.span == int(keys[-1], 16) - int(keys[0], 16) + 1
 
 
 def test_several_layouts() -> None:
@@ -197,9 +243,9 @@ def test_tokens_make_up_the_key(keys: list[str]) -> None:
     shape = tokens_of(keys)
     split = [texts for key in keys if (texts := shape.split(key)) is not None]
     assert {"".join(texts) for texts in split} <= {*keys}
-    assert len(split) >= shape.matching
+    assert len(split) >= shape.share * shape.keys - 0.01
     assert all(len(texts) == len(shape.tokens) for texts in split)
-    assert shape.matching + sum(other.matching for other in shape.others) <= shape.keys
+    assert shape.share + sum(other.share for other in shape.others) <= 1.001
 
 
 _FORM_TEXTS = st.sampled_from(NOTATIONS).flatmap(
@@ -249,5 +295,5 @@ def test_every_form_names_texts_of_its_own() -> None:
 def test_long_keys() -> None:
     """Hundreds of separators become one text, and are not taken apart."""
     shape = tokens_of("-".join(map(str, range(n, n + 500))) for n in range(100, 110))
-    assert shape.matching == 10
+    assert shape.share == 1
     assert len(shape.tokens) < 50
