@@ -21,7 +21,7 @@ from harness.model.services import (
 from harness.model.services.service import Service
 from harness.profile.build.plan import plan_of
 from harness.profile.build.workload import read_trace
-from harness.profile.checks.listed_keys import read_keys
+from harness.profile.checks.key_lists import read_keys
 from harness.profile.checks.observed import observe
 from harness.profile.checks.recorded import seen_in
 from harness.profile.designs import GROUPS, group_of

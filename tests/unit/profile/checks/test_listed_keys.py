@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.errors import SetupError
-from harness.profile.checks.listed_keys import SAMPLE, ListedKeys, read_keys
+from harness.profile.checks.key_lists import read_keys
+from harness.profile.checks.listed_keys import SAMPLE, ListedKeys
 from harness.profile.practices.checklist import findings_of
 from harness.trace.sources import convert
 
