@@ -13,23 +13,30 @@ import heapq
 import itertools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.model.figures import counted
 from harness.model.key_notations import (
     AMBIGUOUS,
     ISO,
     ISO_HOUR,
     ISO_WITHIN,
     NOTATIONS,
-    PREFIXED,
     Notation,
     SortOrder,
     TokenKind,
-    hash_form,
     is_plausible,
-    number_value,
+)
+from harness.model.key_parts import (
+    FEW,
+    REST,
+    KeyPart,
+    number_of,
+    part_of,
+    prefixed,
+    random_of,
+    runs_of,
+    word_of,
 )
 
 MOST_KEYS = 2_000
@@ -41,21 +48,9 @@ _GROUPS = 4
 """Layouts of keys that are told apart; with more the keys hold free text."""
 _LEAST_GROUP = 0.1
 _MOST_PIECES = 40
-_FEW = 5
-"""With fewer different values, where letters and digits change is no sign of a layout, and their
-order none of time."""
 _TRIED = 12
-_LEAST_HASH = 8
-_LEAST_RANDOM = 6
 _WORD = re.compile(r"[^\W_]+")
 _PIECE = re.compile(rf"{ISO_WITHIN.pattern}|[^\W_]+")
-_RUN = re.compile(r"[0-9]+|[^0-9]+")
-_SEPARATED = re.compile(r"[-._ ]")
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+", re.ASCII)
-_BASE64 = re.compile(r"[A-Za-z0-9+_=-]{10,}", re.ASCII)
-_DIGITS = frozenset("0123456789")
-_CLASSES = _DIGIT, _, _ = tuple(re.compile(f"[{chars}]") for chars in ("0-9", "a-z", "A-Z"))
-_LETTER = re.compile("[a-zA-Z]")
 
 
 class _Row(list[str]):
@@ -156,30 +151,6 @@ class KeyShape:
         return [token.kind for token in self.tokens if token.varies] == [kind]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """What a column of texts is.
-
-    Attributes:
-        value: What a text stands for; None for texts without a value.
-        number: Its number, of which a sequence leaves few out.
-        least: As of a `Notation`.
-    """
-
-    kind: TokenKind
-    pattern: str
-    form: str = ""
-    order: SortOrder = SortOrder.TEXT
-    value: Callable[[str], Any] | None = None
-    number: Callable[[str], int] | None = None
-    least: int = 1
-
-
-_TEXT = _Part(TokenKind.TEXT, r"[^\W_]+")
-_LETTERS = _Part(TokenKind.TEXT, r"[^\W_0-9]+")
-_REST = _Part(TokenKind.TEXT, r"(?s:.*)")
-
-
 def tokens_of(keys: Iterable[str] | Mapping[str, float]) -> KeyShape:
     """What ``keys`` look like, each once; of many, every n-th is looked at.
 
@@ -239,7 +210,7 @@ def _shape(rows: list[_Row], keys: int, whole_weight: float, unsorted: bool) -> 
     if back is not None:
         for row in rows:
             row[front : len(row) - back] = ["".join(row[front : len(row) - back])]
-    parts: list[_Part] = []
+    parts: list[KeyPart] = []
     while rows and (place := len(parts)) < len(rows[0]):
         if not whole and place == front:
             parts.append(_rest(rows, parts))
@@ -297,7 +268,7 @@ def _most(rows: list[_Row], place: int, longer: int) -> tuple[str | None, list[_
 
 def _next(
     rows: list[_Row], place: int, end: int, least: float
-) -> tuple[list[_Row], int, _Part | None]:
+) -> tuple[list[_Row], int, KeyPart | None]:
     """What is at ``place``: the rows that have it as one text there, and how many pieces are added.
 
     There is no part where a word was split: its first run is at ``place`` then.
@@ -306,24 +277,24 @@ def _next(
     kind = _class(first)
     if kind == "time":
         hours = all(len(row[place]) == len("2024-05-01T10") for row in rows)
-        return rows, 0, _part_of(ISO_HOUR if hours else ISO, first)
+        return rows, 0, part_of(ISO_HOUR if hours else ISO, first)
     if kind != "word":
         pattern = r"(?s:.*)" if kind == "rest" else re.escape(first)
-        return rows, 0, _Part(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern)
+        return rows, 0, KeyPart(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern)
     for form in NOTATIONS:
         if place + form.pieces <= end and (found := _matching(rows, place, form, least)):
             width = form.pieces
             for text, row in found:
                 row[place : place + width] = [text]
-            part = _part_of(form, *{text for text, _ in found})
+            part = part_of(form, *{text for text, _ in found})
             return [row for _, row in found], 1 - width, part
     numbers = [row for row in rows if row[place].isascii() and row[place].isdecimal()]
     if _weight(numbers) >= least:
-        return numbers, 0, _number({row[place] for row in numbers})
+        return numbers, 0, number_of({row[place] for row in numbers})
     values: dict[str, float] = collections.defaultdict(float)
     for row in rows:
         values[row[place]] += row.weight
-    for splitter in (_prefixed, _runs):
+    for splitter in (prefixed, runs_of):
         if (parts := splitter(values)) is None:
             continue
         kept = [row for row in rows if row[place] in parts]
@@ -331,7 +302,7 @@ def _next(
             for row in kept:
                 row[place : place + 1] = parts[row[place]]
             return kept, len(next(iter(parts.values()))) - 1, None
-    return rows, 0, _word(values)
+    return rows, 0, word_of(values)
 
 
 def _matching(rows: list[_Row], place: int, form: Notation, least: float) -> list[tuple[str, _Row]]:
@@ -353,111 +324,7 @@ def _matching(rows: list[_Row], place: int, form: Notation, least: float) -> lis
     return found
 
 
-def _part_of(form: Notation, *texts: str) -> _Part:
-    """The part for texts that match ``form``."""
-    name = form.name
-    other = AMBIGUOUS.get(form)
-    if other is not None and all(map(other.matches, texts)):
-        name = f"{name} or {other.name}"
-    pattern = form.pattern.pattern
-    if (separator := _SEPARATED.search(texts[0])) is not None and "-" in name:
-        name = name.replace("-", separator[0])
-    pattern = re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("(?P=separator)", "[-._ ]")
-    value = form.read and form.value
-    return _Part(form.kind, f"(?ai:{pattern})", name, form.order, value, least=form.least)
-
-
-def _prefixed(values: Iterable[str]) -> dict[str, list[str]] | None:
-    """Values that are an identifier behind letters, in two pieces."""
-    found = {value: PREFIXED.fullmatch(value) for value in values}
-    split = {value: list(match.groups()) for value, match in found.items() if match is not None}
-    return split or None
-
-
-def _runs(values: Mapping[str, float]) -> dict[str, list[str]] | None:
-    """Values with the same sequence of letters and digits in pieces; None without a sequence."""
-    layouts: dict[tuple[bool, ...], dict[str, list[str]]] = {}
-    for value in values:
-        runs = _RUN.findall(value)
-        layouts.setdefault(tuple(run[0] in _DIGITS for run in runs), {})[value] = runs
-    layout, split = max(layouts.items(), key=lambda item: sum(map(values.__getitem__, item[1])))
-    if len(layout) == 1:
-        return None
-    scrambled = len(values) < _FEW and len(layout) > 2 and _hash_length(values)
-    return None if scrambled else split
-
-
-def _hash_length(values: Collection[str]) -> int:
-    """The length of hexadecimal hashes; 0 if the values are none."""
-    lengths = {len(value) for value in values}
-    if len(lengths) > 1 or not all(map(_HEX.fullmatch, values)):
-        return 0
-    length = lengths.pop()
-    half = len(values) / 2
-    letters, digits = (sum(map(bool, map(find.search, values))) for find in (_LETTER, _DIGIT))
-    if not _scattered(values):
-        return 0
-    if length < _LEAST_HASH:
-        return length if letters and digits and len(values) >= _LEAST_HASH else 0
-    return length if letters >= half and digits >= half else 0
-
-
-def _word(values: Collection[str]) -> _Part:
-    """What words are that have no form and are not split."""
-    if (counter := _hexadecimal(values)) is not None:
-        return counter
-    if length := _hash_length(values):
-        return _part_of(hash_form(length), "")
-    return _random(values) or (_LETTERS if not any(map(_DIGIT.search, values)) else _TEXT)
-
-
-def _number(values: Collection[str]) -> _Part:
-    lengths = {len(value) for value in values}
-    if len(lengths) > 1:
-        form, order = f"{min(lengths)} to {max(lengths)} digits", SortOrder.BROKEN
-    else:
-        length = lengths.pop()
-        padded = length > 1 and any(value[0] == "0" for value in values)
-        form, order = counted(length, "digit") + (", padded" if padded else ""), SortOrder.LATER
-    return _Part(TokenKind.NUMBER, "[0-9]+", form, order, number_value, int)
-
-
-def _hexadecimal(values: Collection[str]) -> _Part | None:
-    """Hexadecimal numbers of one width with few gaps, or with leading zeros; None for hashes."""
-    if len(values) < _FEW or len(set(map(len, values))) > 1 or not _HEX.fullmatch("".join(values)):
-        return None
-    numbers = [int(value, 16) for value in values]
-    dense = max(numbers) - min(numbers) < 2 * len(numbers)
-    if not dense and any(value[0] != "0" for value in values):
-        return None
-    length = len(next(iter(values)))
-    form, order = counted(length, "hex digit"), SortOrder.LATER
-    return _Part(TokenKind.NUMBER, "[0-9a-fA-F]+", form, order, _of_hex, _of_hex)
-
-
-def _of_hex(digits: str) -> int:
-    return int(digits, 16)
-
-
-def _scattered(values: Collection[str]) -> bool:
-    """Whether the first characters differ as those of random texts do."""
-    return len({value[0] for value in values}) * 3 >= min(len(values), 16)
-
-
-def _random(values: Collection[str]) -> _Part | None:
-    """Random characters of one length; None if the values are none."""
-    length, count = collections.Counter(map(len, values)).most_common(1)[0]
-    if length < _LEAST_RANDOM or count < len(values) or not _scattered(values):
-        return None
-    half = len(values) / 2
-    mixed = [sum(map(bool, map(find.search, values))) >= half for find in _CLASSES]
-    if sum(mixed) < 2 or not mixed[0] or not all(map(_BASE64.fullmatch, values)):
-        return None
-    name = counted(length, "character")
-    return _Part(TokenKind.RANDOM, f"[A-Za-z0-9+_=-]{{{length}}}", name, SortOrder.NONE)
-
-
-def _rest(rows: list[_Row], parts: list[_Part]) -> _Part:
+def _rest(rows: list[_Row], parts: list[KeyPart]) -> KeyPart:
     """What is between the pieces that agree, with words before it that belong to the same text."""
     place = len(parts)
     rest = "".join(row[place] for row in rows)
@@ -476,10 +343,10 @@ def _rest(rows: list[_Row], parts: list[_Part]) -> _Part:
             row[first : place + 1] = ["".join(row[first : place + 1])]
         del parts[first:]
         place = first
-    return _random({row[place] for row in rows}) or _REST
+    return random_of({row[place] for row in rows}) or REST
 
 
-def _token(part: _Part, column: Sequence[str], *, unsorted: bool) -> KeyToken:
+def _token(part: KeyPart, column: Sequence[str], *, unsorted: bool) -> KeyToken:
     values = sorted(set(column))
     kind, order, wrong, pattern = part.kind, part.order, None, part.pattern
     if part.value is not None:
@@ -502,7 +369,7 @@ def _token(part: _Part, column: Sequence[str], *, unsorted: bool) -> KeyToken:
     )
 
 
-def _doubtful(part: _Part, column: Sequence[str], unsorted: bool) -> bool:
+def _doubtful(part: KeyPart, column: Sequence[str], unsorted: bool) -> bool:
     """Whether texts may be other numbers than times, or other times than those of rows.
 
     Texts that rise with the rows of a list are times of rows, unless the list is in key order.
@@ -512,7 +379,7 @@ def _doubtful(part: _Part, column: Sequence[str], unsorted: bool) -> bool:
         return False
     steps = [later - earlier for earlier, later in itertools.pairwise(times) if later != earlier]
     rising = sum(step > 0 for step in steps)
-    return not unsorted or len(steps) < _FEW or rising < _AGREEING * len(steps)
+    return not unsorted or len(steps) < FEW or rising < _AGREEING * len(steps)
 
 
 def _wrong(
