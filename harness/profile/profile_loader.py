@@ -121,7 +121,7 @@ def _place_files(content: dict[str, Any], folder: Path) -> None:
         content["scenario"] = str(folder / scenario)
     fields = content.get("fields")
     for field in fields.values() if isinstance(fields, dict) else ():
-        if isinstance(field, dict) and isinstance(field.get("from"), str):
+        if isinstance(field, dict) and isinstance(field.get("from"), str) and field["from"]:
             field["from"] = str(folder / field["from"])
 
 

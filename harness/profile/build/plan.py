@@ -85,6 +85,7 @@ class Plan:
         charges: The request units; None where the endpoint is not Cosmos DB.
         notes: What is left out of a trace, and what is not known of it, as sentences.
         may_end_early: Why the run may end before its time, and what to do; or empty.
+        values: What the values of each field from a file are.
     """
 
     endpoint: Service
@@ -103,6 +104,7 @@ class Plan:
     peak_per_s: float | None
     charges: ChargesSeen | None
     notes: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
 
     @property
     def accounts(self) -> int | None:
@@ -201,6 +203,11 @@ def plan_of(
         peak_per_s=peak_per_s,
         charges=seen.charged(None if peak_per_s is None else peak_per_s / each),
         notes=() if profile.replay is None else tuple(profile.replay.content.sentences()),
+        values=tuple(
+            (name, field.values_found())
+            for name, field in profile.fields.items()
+            if field.from_ is not None
+        ),
     )
 
 

@@ -361,6 +361,7 @@ class Observed:
             per_s=created * self.grown.hottest_share * kept * each,
             scans_per_s=self.scans.get(name, 0) * each,
             period_s=period_s(tokens_of(table.partitions)),
+            lasting=self.profile.load_model.lasting,
         )
 
     def _table(self, name: str, keys: TableKeys) -> TableSeen:

@@ -77,7 +77,7 @@ def seen_in(record: RunRecord) -> Seen:
         loaded_entities=None if design is None else record.loading.entities,
         loaded_partitions=None if design is None else design.count,
         largest=0 if design is None else design.rows.most,
-        growth=_growth_of_most(record, tables),
+        growth=_growth_of_most(record, profile, tables),
         pointing=None if profile is None else pointing,
         entity_bytes=record.entity.stored_bytes or None,
         charges=measured_charges(record, profile),
@@ -295,7 +295,9 @@ def _tables(
     )
 
 
-def _growth_of_most(record: RunRecord, tables: tuple[TableSeen, ...] | None) -> GrowthSeen | None:
+def _growth_of_most(
+    record: RunRecord, profile: Profile | None, tables: tuple[TableSeen, ...] | None
+) -> GrowthSeen | None:
     """The partition that got most rows by inserts, if these did not go to ever later keys."""
     kinds = {part.kind: _kind_of(part) for part in record.operations}
     seconds = sum(point.width_s for point in record.series)
@@ -314,6 +316,7 @@ def _growth_of_most(record: RunRecord, tables: tuple[TableSeen, ...] | None) -> 
         partition=most.key,
         per_s=new_rows(most) / seconds,
         period_s=period_s(tokens_of(table.partition_keys)),
+        lasting=profile is None or profile.load_model.lasting,
     )
 
 

@@ -208,12 +208,14 @@ class GrowthSeen:
         per_s: New rows a second, without those that are deleted; 0 where the rate has no limit.
         scans_per_s: Queries a second of all its rows.
         period_s: Seconds after which new rows go to a next partition; inf if they never do.
+        lasting: Whether the rate may last, as that of an application does and a stress rate not.
     """
 
     partition: str
     per_s: float
     scans_per_s: float = 0.0
     period_s: float
+    lasting: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

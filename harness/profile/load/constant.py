@@ -17,6 +17,8 @@ class ConstantRate(LoadModel):
     data operations").
     """
 
+    lasting = True
+
     def __init__(self, load: Load, replay: Replay | None = None) -> None:
         super().__init__(load, replay)
         self.by_operation = load.operations_per_s is not None

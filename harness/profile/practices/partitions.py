@@ -268,18 +268,19 @@ def large_partitions(seen: Seen) -> Assessment | None:
 
 def _growing(seen: Seen, growth: GrowthSeen) -> Assessment:
     """What the partition that grows most reaches at the rate of the load, and when."""
-    if not growth.per_s:
-        return consider(f"Partition {growth.partition!r} grows, and the rate has no limit.")
+    if not growth.lasting:
+        stress = "how fast is not known, because this load tries out a limit"
+        return fine(f"Partition {growth.partition!r} grows by inserts; {stress}.")
     reached = sorted(_reached(seen, growth))
     ends = min(growth.period_s, _SOON_S)
     soon = [f"{what} after {_time(at_s)}" for at_s, what in reached if at_s < ends]
     grows = f"Partition {growth.partition!r} grows by {number(growth.per_s)} entities/s"
     if soon:
-        return consider(f"{grows}. At this rate it {listed(soon)}.")
+        return consider(f"{grows}. If this rate lasts, it {listed(soon)}.")
     if growth.period_s < _SOON_S:
         return fine(f"{grows} only until the date in its key changes.")
     at_s, what = reached[0]
-    return fine(f"{grows}. At this rate it {what} after {_time(at_s)}.")
+    return fine(f"{grows}. If this rate lasts, it {what} after {_time(at_s)}.")
 
 
 def _reached(seen: Seen, growth: GrowthSeen) -> Iterator[tuple[float, str]]:

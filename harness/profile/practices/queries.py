@@ -79,6 +79,14 @@ def partition_queries(seen: Seen) -> Assessment | None:
     sparse = any((query.density or 1.0) < _LOW_DENSITY for query in seen.queries)
     costly = "scans" in seen.limits and not sparse
     if share < _MANY_SCANS and not costly:
+        if (suffixes := _random_suffixes(seen)) > 1:
+            return consider(
+                f"{percent(1 - share)} of the reads are point queries, and name the random suffix "
+                "of the PartitionKey, as an application does that keeps the suffix. Another one "
+                f"sends each read to {suffixes:,} partitions.",
+                change="Calculate the suffix from the RowKey, such as with {row:bucket16}, or keep "
+                "the PartitionKey with whatever names the entity.",
+            )
         return fine(f"{percent(1 - share)} of the reads are point queries.")
     why = (
         f"{percent(share)} of the reads ask for more than one entity, and count every scanned "
@@ -88,6 +96,12 @@ def partition_queries(seen: Seen) -> Assessment | None:
         mean = sum(query.entities for query in seen.queries if query.many) / (scans or 1)
         why += f": {mean:,.1f} a query, on average"
     return (offends if costly else consider)(f"{why}.")
+
+
+def _random_suffixes(seen: Seen) -> int:
+    profile = seen.profile
+    mixed = not seen.recorded and profile is not None and profile.mixed
+    return profile.design.random_suffixes if mixed and profile is not None else 1
 
 
 @practice("query-priority", "the keys serve the most frequent and the most urgent queries", "mix")

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
 
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError, echoed
+from harness.model.figures import counted
 from harness.profile.settings.parts import Count, Part, Share
 from harness.profile.settings.value_files import read_values
 from harness.workload.keys.design import KeyDesign, design_problems
@@ -44,9 +46,18 @@ _RowsOfEach = Annotated[
     Annotated[Count, pydantic.Tag("number")] | Annotated[tuple[Count, ...], pydantic.Tag("list")],
     pydantic.Discriminator(lambda rows: "list" if isinstance(rows, tuple) else "number"),
 ]
+
+
+def _values_problem(values: object) -> object:
+    if isinstance(values, str):
+        raise ValueError(f"write a number of values, or a list of them: values = [{values!r}]")
+    return values
+
+
 _Values = Annotated[
     Annotated[Count, pydantic.Tag("number")] | Annotated[tuple[str, ...], pydantic.Tag("list")],
     pydantic.Discriminator(lambda values: "list" if isinstance(values, tuple) else "number"),
+    pydantic.BeforeValidator(_values_problem),
 ]
 
 
@@ -102,6 +113,9 @@ class FieldSettings(Part):
         if kind in ("values", "from") and self.distribution != "hot":
             for setting in filter(strange.__contains__, ("hot_share", "hot_values")):
                 yield f'{place}.{setting}: it needs distribution = "hot"'
+        skewed = ("zipfian", "latest") if kind != "history" else ("zipfian", "latest", None)
+        if self.theta != defaults["theta"].default and self.distribution not in skewed:
+            yield f'{place}.theta: it needs distribution = "zipfian" or "latest"'
         allowed = {"values": _OF_VALUES[:1] + _OF_VALUES[3:], "from": _OF_VALUES[1:]}.get(kind, ())
         if isinstance(self.values, tuple):
             allowed = allowed[1:]
@@ -138,6 +152,12 @@ class FieldSettings(Part):
             )
         elif int(match[1]) > _LONGEST_YEARS * _MOST_YEARS[f"{match[2]}s"]:
             yield f"{place}.history: it can be {_LONGEST_YEARS} years at most"
+
+    def values_found(self) -> str:
+        """What was read from the file: a header that was taken for a value is the first of them."""
+        found = read_values(self.from_ or "", self.column, self.weights).values
+        ends = f"{echoed(found[0])} to {echoed(found[len(found) - 1])}"
+        return f"{counted(len(found), 'value')} of {Path(self.from_ or '').name}, {ends}"
 
     def made(self, name: str) -> Field:
         """The field; a `SetupError` if its file cannot be read. It has no `problems`."""

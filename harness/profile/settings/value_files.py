@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import collections
 import csv
 import dataclasses
 import functools
+import itertools
 import math
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from stat import S_ISREG
+from typing import TextIO
 
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError, cut, did_you_mean, echoed
@@ -34,8 +35,9 @@ class FoundValues:
 def read_values(path: str, column: str | None = None, weights: str | None = None) -> FoundValues:
     """The values of a file; it is read again only if it changed.
 
-    A file with one column has no header, a file with several has one. With two columns, and none
-    named, the second has the weights. Without weights a value weighs as much as it occurs.
+    Columns are divided by commas, semicolons or tabs. A file with one column has no header, a file
+    with several has one. With two columns, and none named, the second has the weights. Without
+    weights a value weighs as much as it occurs.
 
     Raises:
         SetupError: the file cannot be read, or is invalid; the message names lines.
@@ -55,20 +57,14 @@ def read_values(path: str, column: str | None = None, weights: str | None = None
 def _read(
     path: str, column: str | None, weights: str | None, size: int, changed: int
 ) -> FoundValues:
-    counts: collections.Counter[str] = collections.Counter()
+    counts: dict[str, float] = {}
     wrong: list[str] = []
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = _rows(file, column, weights)
-            for line, value, weight, problem in rows:
-                if not problem and len(counts) >= MOST_VALUES and value not in counts:
-                    problem = f"there are more than {MOST_VALUES:,} values"
-                if problem:
-                    wrong.append(f"line {line}: {problem}")
-                    if len(wrong) == _MOST_LISTED:
-                        break
-                    continue
-                counts[value] += weight  # type: ignore[assignment]
+            for problem in _count(file, column, weights, counts):
+                wrong.append(problem)
+                if len(wrong) == _MOST_LISTED:
+                    break
     except UnicodeDecodeError as error:
         raise SetupError(f"values {cut(path)}: the file is not UTF-8 text") from error
     except (OSError, csv.Error) as error:
@@ -84,37 +80,60 @@ def _read(
     return FoundValues(values=Packed(counts), weights=array("d", counts.values()))
 
 
-def _rows(
-    file: Iterable[str], column: str | None, weights: str | None
-) -> Iterator[tuple[int, str, float, str]]:
-    """Line number, value, weight and problem of each row."""
-    reader = csv.reader(file)
-    first = next(reader, None)
+def _count(
+    file: TextIO, column: str | None, weights: str | None, counts: dict[str, float]
+) -> Iterator[str]:
+    """Add the weight of each value to ``counts``; yield what is wrong, with the line."""
+    start = [file.readline(), file.readline()]
+    reader = csv.reader(itertools.chain(start, file), delimiter=_delimiter(start))
+    first = next(filter(None, reader), None)
     if first is None:
         return
-    if len(first) == 1 and column is None and weights is None:
-        yield 1, first[0], 1, _problem(first[0])
-        for row in filter(None, reader):
-            value = ",".join(row)
-            yield reader.line_num, value, 1, _problem(value)
-        return
-    of_value, of_weight = _place(first, column, 0), None
-    if weights is not None or (len(first) == 2 and column is None):
+    width, of_value, of_weight = len(first), _place(first, column, 0), None
+    alone = width == 1 and column is None and weights is None
+    if weights is not None or (width == 2 and column is None):
         of_weight = _place(first, weights, 1)
-    for row in filter(None, reader):
-        if len(row) != len(first):
-            what = counted(len(row), "column")
-            yield reader.line_num, "", 0, f"it has {what}, and the header has {len(first)}"
-            continue
-        value, weight, problem = row[of_value], 1.0, _problem(row[of_value])
+    # A million lines pass here: what a line need not do is left out.
+    for row in itertools.chain((first,) if alone else (), reader):
+        if len(row) != width:
+            if row and not alone:
+                what = f"it has {counted(len(row), 'column')}, and the header has {width}"
+                yield f"line {reader.line_num}: {what}"
+            if not row or not alone:
+                continue
+            row = [",".join(row)]
+        value, weight = row[of_value], 1.0
         if of_weight is not None:
-            try:
-                weight = float(row[of_weight])
-            except ValueError:
-                weight = math.nan
+            weight = _weight(row[of_weight])
             if not 0 <= weight < math.inf:
-                problem = f"the weight {echoed(row[of_weight])} is not a number from 0 on"
-        yield reader.line_num, value, weight, problem
+                what = f"the weight {echoed(row[of_weight])} is not a number from 0 on"
+                yield f"line {reader.line_num}: {what}"
+                continue
+        if value in counts:
+            counts[value] += weight
+        elif problem := key_problem(value):
+            yield f"line {reader.line_num}: {echoed(value)} {problem}"
+        elif len(counts) >= MOST_VALUES:
+            yield f"line {reader.line_num}: there are more than {MOST_VALUES:,} values"
+        else:
+            counts[value] = weight
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """That of the first line; not a comma only if the second line has as many columns."""
+    for one in ",;\t":
+        widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
+        if widths and widths[0] > 1 and (one == "," or widths[1:] == widths[:1]):
+            return one
+    return ","
+
+
+def _weight(text: str) -> float:
+    """The number that a text is; nan for another text. Python takes 1_000 for a number."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
 
 
 def _place(header: list[str], column: str | None, default: int) -> int:
@@ -124,9 +143,3 @@ def _place(header: list[str], column: str | None, default: int) -> int:
         near = did_you_mean(column, header)
         raise ValueError(f"there is no column {echoed(column)}; it has {', '.join(header)}{near}")
     return header.index(column)
-
-
-def _problem(value: str) -> str:
-    """Why a value cannot be used; empty if it can."""
-    problem = key_problem(value)
-    return f"{echoed(value)} {problem}" if problem else ""

@@ -32,6 +32,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             facts(_time(plan), page),
             *([Text(plan.may_end_early)] if plan.may_end_early else []),
         ),
+        *([page.section("fields from files", facts(plan.values, page))] if plan.values else []),
         page.section("operations under load", *_operations(plan)),
         *([page.section("the trace", *map(Text, plan.notes))] if plan.notes else []),
         _limits(plan, page),

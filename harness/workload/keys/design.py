@@ -132,6 +132,8 @@ class KeyDesign:
         grows: Whether new rows may go to another partition than the one that was drawn.
         scatters: Whether the rows of one cell go to several partitions, by what is new for each.
         hashed: Whether PartitionKeys begin with a hash of what is new for each entity.
+        random_suffixes: Partitions over which the entities of a cell are spread by what cannot be
+            calculated from them; 1 without a random suffix.
         in_order: Whether PartitionKeys sort by number: a range of numbers is a range of keys.
         row_order: 1 if the rows of a partition sort by number, -1 in reverse, 0 if neither.
         rows_stay: Whether new rows sort before or after all loaded rows of a partition.
@@ -161,6 +163,8 @@ class KeyDesign:
         self.scatters = layout.by_entity and not layout.own
         self.grows = layout.by_entity or len(layout.starts) > 1
         leading = next(iter(keys.partition_key.references), None)
+        drawn = [one for one in layout.suffixes if one.function.name == "random"]
+        self.random_suffixes = math.prod(len(one.function.choices) for one in drawn)
         self.hashed = leading is not None and leading.function.name in SCATTERING
         self._order = order = KeySorting(layout)
         self.in_order, self.row_order = order.partitions, order.rows
@@ -226,7 +230,11 @@ class KeyDesign:
             x = f"{self.count - 1} - p" if self._order.descending else "p"
             steps |= {"x": x, "u": f"x % {self._cells}", "k": f"x // {self._cells}", "s": "x"}
         elif groups is None:
-            steps |= {"u": "p", "k": "r", "s": f"p * {each} + r" if each else "before(p) + r"}
+            steps |= {
+                "u": "p",
+                "k": "r",
+                "s": f"p * {each} + r" if each > 1 else "p + r" if each else "before(p) + r",
+            }
         else:
             names |= {"order": groups.order, "firsts": groups.firsts, "size": groups.size}
             if layout.by_entity:
@@ -446,8 +454,8 @@ def _same_key(layout: Layout, cells: int, further: int) -> Iterator[str]:
         for field in fields
         if isinstance(field, ValueSet) and not isinstance(field.values, Numbered)
     ]
-    plain = all(not one.function.text for one in layout.keys.references)
-    if layout.by_entity or not listed or (plain and len(fields) == 1):
+    alone, whole = _is_field(layout.keys.partition_key), len(fields) == 1
+    if layout.by_entity or not listed or (alone and (layout.creates or whole)):
         return
     expressions, keys = Expressions(layout), layout.keys
     make = expressions.partition_key
@@ -469,6 +477,12 @@ def _same_key(layout: Layout, cells: int, further: int) -> Iterator[str]:
                 f"{echoed(found[0])} and {echoed(found[1])}; write a text between fields that no "
                 "value contains"
             )
+
+
+def _is_field(template: Template) -> bool:
+    """Whether its keys are the values of one field, with the same text before and after them."""
+    references = template.references
+    return len(references) == 1 and not references[0].function.text and len(references[0].names) < 2
 
 
 def _narrow(template: Template, digits: int) -> bool:

@@ -58,7 +58,8 @@ class Expressions:
             new: The entity is new: its time is now.
         """
         texts = [self._text(template, new=new) for template in templates]
-        result = texts[0] if made is None else f"made(partition_key={texts[0]}, row_key={texts[1]})"
+        # By place: arguments with names take a fifth longer.
+        result = texts[0] if made is None else f"made({texts[0]}, {texts[1]})"
         lines, needed = [], set(re.findall(r"\b[a-z]\b", result))
         for name, step in reversed(list(steps.items())):
             if name in needed:

@@ -55,12 +55,9 @@ class Packed:
     __slots__ = ("_bytes", "_ends")
 
     def __init__(self, values: Iterable[str]) -> None:
-        kept = bytearray()
-        self._ends = array("Q", [0])
-        for value in values:
-            kept += value.encode()
-            self._ends.append(len(kept))
-        self._bytes = bytes(kept)
+        encoded = [value.encode() for value in values]
+        self._bytes = b"".join(encoded)
+        self._ends = array("Q", itertools.accumulate(map(len, encoded), initial=0))
 
     def __len__(self) -> int:
         return len(self._ends) - 1

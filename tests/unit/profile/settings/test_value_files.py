@@ -66,7 +66,7 @@ def test_each_value_has_its_weight(
 
 @OF_FILES
 @given(
-    used=st.lists(values.filter(lambda value: "," not in value), min_size=1, max_size=30),
+    used=st.lists(values.filter(lambda value: not {*",;"} & {*value}), min_size=1, max_size=30),
     start=st.sampled_from(["", "\ufeff"]),
 )
 def test_a_value_of_a_list_weighs_as_often_as_it_occurs(
@@ -87,6 +87,14 @@ def test_columns_are_found_by_their_names(file: Path) -> None:
     assert (list(found.values), list(found.weights)) == (["1", "2", "3"], [1, 1, 1])
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_columns_are_divided_by_any_usual_delimiter(file: Path, delimiter: str) -> None:
+    """The same as in lists of keys; a list whose first value has a semicolon stays one."""
+    found = read(file, delimiter.join(("name", "writes\nada", "30\nbob", "10\n")))
+    assert (list(found.values), list(found.weights)) == (["ada", "bob"], [30, 10])
+    assert list(read(file, "a;b\nc\n").values) == ["a;b", "c"]
+
+
 def test_a_file_that_changed_is_read_again(file: Path) -> None:
     """What is known of a file holds as long as the file stays as it was."""
     assert list(read(file, "a\nb\n").values) == ["a", "b"]
@@ -105,6 +113,8 @@ def test_empty_lines_are_no_values(file: Path) -> None:
         ("customer,writes\n", "there are no values in it"),
         ("customer,writes\na,0\nb,0\n", "the sum of the weights has to be above 0"),
         ("customer,writes\na,1\nb,many\n", "line 3: the weight 'many' is not a number from 0 on"),
+        ("customer,writes\na,1_000\n", "line 2: the weight '1_000' is not a number from 0 on"),
+        ("\ncustomer,writes\na,x\n", "line 3: the weight"),
         ("customer,writes\na,-1\n", "line 2: the weight '-1' is not a number"),
         ("customer,writes\na,nan\n", "line 2: the weight 'nan' is not a number"),
         ("customer,writes\na,inf\n", "line 2: the weight 'inf' is not a number"),
