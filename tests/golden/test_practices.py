@@ -127,6 +127,7 @@ mix.row_range_scan = 1; mix.point_query = 9
 mix.row_range_scan = 55; mix.point_query = 45
 mix.row_range_scan = 45; mix.point_query = 55
 mix.insert = 1
+keys.partition_key = '{key}.{row:random16}'; mix.point_query = 1
 [query-priority]
 mix.partition_range_scan = 6; mix.point_query = 4
 mix.partition_range_scan = 4; mix.point_query = 6

@@ -25,8 +25,8 @@ FUNCTIONS: Mapping[str, str] = {
     "year, month, day, hour": "of a time, or of a text such as 2026-11-20T08, 20261120 or "
     "2026-11-20 08:15",
     "ticks": "a time in units of 100 ns since the year 1, 19 digits: the newest sorts last",
-    "inverted": "what is left until the last tick of the year 9999, or until 99...9 of a number: "
-    "the newest sorts first",
+    "inverted": "the largest value minus this one, of a time in ticks (year 9999), of a number "
+    "99...9: the newest sorts first",
     "hashN": "N hexadecimal digits of a hash, 1 to 8",
     "bucketN": "one of N buckets by hash, 2 to 10000, with leading zeros: a calculated suffix",
     "randomN": "one of N numbers, 2 to 10000, that the value does not show: a random suffix",

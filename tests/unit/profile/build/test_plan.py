@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,3 +216,13 @@ def test_a_plan_without_a_rate_is_shown(kind: str, command: Command) -> None:
         "--set", "load.max_entities_per_s=inf", "--set", "load.emulator_max_entities_per_s=inf",
     ]  # fmt: skip
     assert "no target rate" in command("plan", "single-partition", "--host-kind", kind, *uncapped)
+
+
+def test_what_was_read_from_a_file_is_shown(tmp_path: Path) -> None:
+    """A header that was taken for a value is the first one."""
+    (tmp_path / "cities.csv").write_text("city\nbonn\nrome\n", encoding="utf-8")
+    mine = tmp_path / "mine.toml"
+    fields = '[fields.city]\nfrom = "cities.csv"\n[keys]\npartition_key = "{city}"\n'
+    mine.write_text(f"{fields}[mix]\ninsert = 1\n", encoding="utf-8")
+    planned = plan_of(resolve(str(mine)).profile, AZURITE, 100)
+    assert planned.values == (("city", "3 values of cities.csv, 'city' to 'rome'"),)
