@@ -231,24 +231,11 @@ _HEX = "[0-9a-fA-F]"
 
 
 def _form(
-    name: str,
-    kind: TokenKind,
-    pattern: str,
-    read: _Read | None = None,
-    pieces: int = 1,
-    least: int = 1,
+    name: str, kind: TokenKind, pattern: str, read: _Read | None = None, **more: int
 ) -> Notation:
     order = SortOrder.NONE if read is None else SortOrder.LATER
-    pattern = pattern.replace("X", _HEX)
-    return Notation(
-        name=name,
-        kind=kind,
-        pattern=_of(pattern),
-        read=read,
-        order=order,
-        pieces=pieces,
-        least=least,
-    )
+    compiled = _of(pattern.replace("X", _HEX))
+    return Notation(name=name, kind=kind, pattern=compiled, read=read, order=order, **more)
 
 
 def _of(pattern: str) -> re.Pattern[str]:

@@ -39,7 +39,7 @@ from harness.model.key_parts import (
     word_of,
 )
 
-MOST_KEYS = 2_000
+MOST_KEYS = 4_096
 """More keys are thinned out: every n-th is looked at."""
 _AGREEING = 0.9
 _UNSORTED = 0.2

@@ -11,7 +11,7 @@ from harness.measure.counts.tally import PairCounts, add_counts
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, shapes_of
 
 SIZE = 256
-"""Keys in a sample unless it has another size; up to twice as many between two cuts."""
+"""Keys in a sample; up to twice as many between two cuts."""
 _MOST_ROWS = 64
 _ALL = 2**32
 _SPREAD = 2_654_435_761
@@ -32,7 +32,6 @@ class KeySample:
     """
 
     ranks: dict[str, int] = dataclasses.field(default_factory=dict)
-    size: int = dataclasses.field(default=SIZE, kw_only=True)
     _limit: int = _ALL
     _rows: list[_Row] = dataclasses.field(default_factory=list)
     _row_limit: int = _ALL
@@ -42,7 +41,7 @@ class KeySample:
         rank = rank_of(partition_key)
         if rank <= self._limit:
             self.ranks[partition_key] = rank
-            if len(self.ranks) >= 2 * self.size:
+            if len(self.ranks) >= 2 * SIZE:
                 self._cut_keys()
         return rank
 
@@ -51,7 +50,7 @@ class KeySample:
         row_rank = (rank ^ int(time_s * 1e6) * _SPREAD) & (_ALL - 1)
         if row_rank <= self._row_limit:
             self._rows.append((row_rank, time_s, partition_key, row_key))
-            if len(self._rows) >= 2 * self.size:
+            if len(self._rows) >= 2 * SIZE:
                 self._cut_rows()
 
     def merge(self, other: KeySample) -> None:
@@ -72,25 +71,25 @@ class KeySample:
 
     @property
     def partitions(self) -> int:
-        """Number of different PartitionKeys, exact up to ``size``."""
+        """Number of different PartitionKeys, exact up to `SIZE`."""
         self._cut()
-        if len(self.ranks) < self.size:
+        if len(self.ranks) < SIZE:
             return len(self.ranks)
-        return max(self.size, round((self.size - 1) * _ALL / max(1, self._limit)))
+        return max(SIZE, round((SIZE - 1) * _ALL / max(1, self._limit)))
 
     def _cut(self) -> None:
         self._cut_keys()
         self._cut_rows()
 
     def _cut_keys(self) -> None:
-        if len(self.ranks) >= self.size:
-            kept = heapq.nsmallest(self.size, ((rank, key) for key, rank in self.ranks.items()))
+        if len(self.ranks) >= SIZE:
+            kept = heapq.nsmallest(SIZE, ((rank, key) for key, rank in self.ranks.items()))
             self.ranks = {key: rank for rank, key in kept}
             self._limit = kept[-1][0]
 
     def _cut_rows(self) -> None:
-        if len(self._rows) >= self.size:
-            self._rows = heapq.nsmallest(self.size, self._rows)
+        if len(self._rows) >= SIZE:
+            self._rows = heapq.nsmallest(SIZE, self._rows)
             self._row_limit = self._rows[-1][0]
 
 

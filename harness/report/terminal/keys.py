@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from harness.model.errors import cut
 from harness.model.figures import counted, percent
 from harness.model.key_notations import SortOrder, TokenKind
 from harness.model.key_tokens import KeyShape, KeyToken
@@ -49,13 +50,13 @@ def _facts(listed: ListedKeys, table: ListedTable, column: KeyColumn) -> str:
     about = "" if column.sample.exact else "about "
     facts = [f"{about}{column.distinct:,} different in {counted(column.count, 'key')}"]
     if column.distinct == 1:
-        return f"{counted(column.count, 'key')}: {column.keys[0]!r}"
+        return f"{counted(column.count, 'key')}: {cut(column.keys[0])!r}"
     if column is table.row_keys:
         return facts[0]
     key, share, exact = table.hottest
     if table.uses > column.distinct:
         unit, bound = f"{listed.unit}s", "" if exact else "≥ "
-        facts.append(f"the most frequent, {key!r}, has {bound}{percent(share)} of the {unit}")
+        facts.append(f"the most frequent, {cut(key)!r}, has {bound}{percent(share)} of the {unit}")
     if table.own_partitions:
         each = "each" if table.entities == column.distinct else "nearly each"
         facts.append(f"{each} entity has its own partition")
