@@ -454,8 +454,10 @@ def _same_key(layout: Layout, cells: int, further: int) -> Iterator[str]:
         for field in fields
         if isinstance(field, ValueSet) and not isinstance(field.values, Numbered)
     ]
-    alone, whole = _is_field(layout.keys.partition_key), len(fields) == 1
-    if layout.by_entity or not listed or (alone and (layout.creates or whole)):
+    parts = layout.keys.partition_key.references
+    # The value of one field, with the same text before and after it.
+    alone = len(parts) == 1 and not parts[0].function.text and len(parts[0].names) == 1
+    if layout.by_entity or not listed or (alone and (layout.creates or len(fields) == 1)):
         return
     expressions, keys = Expressions(layout), layout.keys
     make = expressions.partition_key
@@ -477,12 +479,6 @@ def _same_key(layout: Layout, cells: int, further: int) -> Iterator[str]:
                 f"{echoed(found[0])} and {echoed(found[1])}; write a text between fields that no "
                 "value contains"
             )
-
-
-def _is_field(template: Template) -> bool:
-    """Whether its keys are the values of one field, with the same text before and after them."""
-    references = template.references
-    return len(references) == 1 and not references[0].function.text and len(references[0].names) < 2
 
 
 def _narrow(template: Template, digits: int) -> bool:

@@ -222,7 +222,7 @@ def test_what_was_read_from_a_file_is_shown(tmp_path: Path) -> None:
     """A header that was taken for a value is the first one."""
     (tmp_path / "cities.csv").write_text("city\nbonn\nrome\n", encoding="utf-8")
     mine = tmp_path / "mine.toml"
-    fields = '[fields.city]\nfrom = "cities.csv"\n[keys]\npartition_key = "{city}"\n'
+    fields = '# Why?\n[fields.city]\nfrom = "cities.csv"\n[keys]\npartition_key = "{city}"\n'
     mine.write_text(f"{fields}[mix]\ninsert = 1\n", encoding="utf-8")
     planned = plan_of(resolve(str(mine)).profile, AZURITE, 100)
     assert planned.values == (("city", "3 values of cities.csv, 'city' to 'rome'"),)
