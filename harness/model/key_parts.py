@@ -34,7 +34,7 @@ _LETTER = re.compile("[a-zA-Z]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KeyPart:
+class TokenPart:
     """What a column of texts is.
 
     Attributes:
@@ -52,12 +52,12 @@ class KeyPart:
     least: int = 1
 
 
-TEXT = KeyPart(TokenKind.TEXT, r"[^\W_]+")
-LETTERS = KeyPart(TokenKind.TEXT, r"[^\W_0-9]+")
-REST = KeyPart(TokenKind.TEXT, r"(?s:.*)")
+TEXT = TokenPart(TokenKind.TEXT, r"[^\W_]+")
+LETTERS = TokenPart(TokenKind.TEXT, r"[^\W_0-9]+")
+REST = TokenPart(TokenKind.TEXT, r"(?s:.*)")
 
 
-def part_of(form: Notation, *texts: str) -> KeyPart:
+def part_of(form: Notation, *texts: str) -> TokenPart:
     """The part for texts that match ``form``."""
     name = form.name
     other = AMBIGUOUS.get(form)
@@ -68,7 +68,7 @@ def part_of(form: Notation, *texts: str) -> KeyPart:
         name = name.replace("-", separator[0])
     pattern = re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("(?P=separator)", "[-._ ]")
     value = form.read and form.value
-    return KeyPart(form.kind, f"(?ai:{pattern})", name, form.order, value, least=form.least)
+    return TokenPart(form.kind, f"(?ai:{pattern})", name, form.order, value, least=form.least)
 
 
 def prefixed(values: Iterable[str]) -> dict[str, list[str]] | None:
@@ -106,7 +106,7 @@ def _hash_length(values: Collection[str]) -> int:
     return length if letters >= half and digits >= half else 0
 
 
-def word_of(values: Collection[str]) -> KeyPart:
+def word_of(values: Collection[str]) -> TokenPart:
     """What words are that have no form and are not split."""
     if (counter := _hexadecimal(values)) is not None:
         return counter
@@ -115,7 +115,7 @@ def word_of(values: Collection[str]) -> KeyPart:
     return random_of(values) or (LETTERS if not any(map(_DIGIT.search, values)) else TEXT)
 
 
-def number_of(values: Collection[str]) -> KeyPart:
+def number_of(values: Collection[str]) -> TokenPart:
     lengths = {len(value) for value in values}
     if len(lengths) > 1:
         form, order = f"{min(lengths)} to {max(lengths)} digits", SortOrder.BROKEN
@@ -123,10 +123,10 @@ def number_of(values: Collection[str]) -> KeyPart:
         length = lengths.pop()
         padded = length > 1 and any(value[0] == "0" for value in values)
         form, order = counted(length, "digit") + (", padded" if padded else ""), SortOrder.LATER
-    return KeyPart(TokenKind.NUMBER, "[0-9]+", form, order, number_value, int)
+    return TokenPart(TokenKind.NUMBER, "[0-9]+", form, order, number_value, int)
 
 
-def _hexadecimal(values: Collection[str]) -> KeyPart | None:
+def _hexadecimal(values: Collection[str]) -> TokenPart | None:
     """Hexadecimal numbers of one width with few gaps, or with leading zeros; None for hashes."""
     if len(values) < FEW or len(set(map(len, values))) > 1 or not _HEX.fullmatch("".join(values)):
         return None
@@ -136,7 +136,7 @@ def _hexadecimal(values: Collection[str]) -> KeyPart | None:
         return None
     length = len(next(iter(values)))
     form, order = counted(length, "hex digit"), SortOrder.LATER
-    return KeyPart(TokenKind.NUMBER, "[0-9a-fA-F]+", form, order, _of_hex, _of_hex)
+    return TokenPart(TokenKind.NUMBER, "[0-9a-fA-F]+", form, order, _of_hex, _of_hex)
 
 
 def _of_hex(digits: str) -> int:
@@ -148,7 +148,7 @@ def _scattered(values: Collection[str]) -> bool:
     return len({value[0] for value in values}) * 3 >= min(len(values), 16)
 
 
-def random_of(values: Collection[str]) -> KeyPart | None:
+def random_of(values: Collection[str]) -> TokenPart | None:
     """Random characters of one length; None if the values are none."""
     length, count = collections.Counter(map(len, values)).most_common(1)[0]
     if length < _LEAST_RANDOM or count < len(values) or not _scattered(values):
@@ -158,4 +158,4 @@ def random_of(values: Collection[str]) -> KeyPart | None:
     if sum(mixed) < 2 or not mixed[0] or not all(map(_BASE64.fullmatch, values)):
         return None
     name = counted(length, "character")
-    return KeyPart(TokenKind.RANDOM, f"[A-Za-z0-9+_=-]{{{length}}}", name, SortOrder.NONE)
+    return TokenPart(TokenKind.RANDOM, f"[A-Za-z0-9+_=-]{{{length}}}", name, SortOrder.NONE)

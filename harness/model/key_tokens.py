@@ -30,7 +30,7 @@ from harness.model.key_notations import (
 from harness.model.key_parts import (
     FEW,
     REST,
-    KeyPart,
+    TokenPart,
     number_of,
     part_of,
     prefixed,
@@ -210,7 +210,7 @@ def _shape(rows: list[_Row], keys: int, whole_weight: float, unsorted: bool) -> 
     if back is not None:
         for row in rows:
             row[front : len(row) - back] = ["".join(row[front : len(row) - back])]
-    parts: list[KeyPart] = []
+    parts: list[TokenPart] = []
     while rows and (place := len(parts)) < len(rows[0]):
         if not whole and place == front:
             parts.append(_rest(rows, parts))
@@ -268,7 +268,7 @@ def _most(rows: list[_Row], place: int, longer: int) -> tuple[str | None, list[_
 
 def _next(
     rows: list[_Row], place: int, end: int, least: float
-) -> tuple[list[_Row], int, KeyPart | None]:
+) -> tuple[list[_Row], int, TokenPart | None]:
     """What is at ``place``: the rows that have it as one text there, and how many pieces are added.
 
     There is no part where a word was split: its first run is at ``place`` then.
@@ -280,7 +280,11 @@ def _next(
         return rows, 0, part_of(ISO_HOUR if hours else ISO, first)
     if kind != "word":
         pattern = r"(?s:.*)" if kind == "rest" else re.escape(first)
-        return rows, 0, KeyPart(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern)
+        return (
+            rows,
+            0,
+            TokenPart(TokenKind.TEXT if kind == "rest" else TokenKind.SEPARATOR, pattern),
+        )
     for form in NOTATIONS:
         if place + form.pieces <= end and (found := _matching(rows, place, form, least)):
             width = form.pieces
@@ -324,7 +328,7 @@ def _matching(rows: list[_Row], place: int, form: Notation, least: float) -> lis
     return found
 
 
-def _rest(rows: list[_Row], parts: list[KeyPart]) -> KeyPart:
+def _rest(rows: list[_Row], parts: list[TokenPart]) -> TokenPart:
     """What is between the pieces that agree, with words before it that belong to the same text."""
     place = len(parts)
     rest = "".join(row[place] for row in rows)
@@ -346,7 +350,7 @@ def _rest(rows: list[_Row], parts: list[KeyPart]) -> KeyPart:
     return random_of({row[place] for row in rows}) or REST
 
 
-def _token(part: KeyPart, column: Sequence[str], *, unsorted: bool) -> KeyToken:
+def _token(part: TokenPart, column: Sequence[str], *, unsorted: bool) -> KeyToken:
     values = sorted(set(column))
     kind, order, wrong, pattern = part.kind, part.order, None, part.pattern
     if part.value is not None:
@@ -369,7 +373,7 @@ def _token(part: KeyPart, column: Sequence[str], *, unsorted: bool) -> KeyToken:
     )
 
 
-def _doubtful(part: KeyPart, column: Sequence[str], unsorted: bool) -> bool:
+def _doubtful(part: TokenPart, column: Sequence[str], unsorted: bool) -> bool:
     """Whether texts may be other numbers than times, or other times than those of rows.
 
     Texts that rise with the rows of a list are times of rows, unless the list is in key order.
