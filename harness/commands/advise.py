@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.common import Progress, parsed_all
+from harness.commands.common import Progress, parsed_all, say_page, write_page
 from harness.commands.whatif import Steps, positive_factor
 from harness.gateway.limits import limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.errors import SetupError, cut
 from harness.model.process import search_rarely
-from harness.report.advise import advice_json, advice_text
+from harness.report.advise import Given, advice_json, advice_text
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page
+from harness.report.web.advise_page import advise_page
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.understanding import fields_of
@@ -78,9 +79,12 @@ class Advise:
         parser.add_argument(
             "--write", type=Path, metavar="DIR", help="write the proposed schemes as TOML"
         )
+        parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:
+        if args.html is not None and args.html.exists() and args.html.samefile(args.file):
+            raise SetupError(f"--html would overwrite {cut(str(args.file))}: name another file")
         question = Question(
             limits=load_limits(limits_path(args.limits)),
             limits_name=Path(args.limits).stem,
@@ -102,11 +106,14 @@ class Advise:
             )
         if args.write is not None:
             _write(found, args.write)
+        given = Given(str(args.file), args.limits, "" if args.write is None else str(args.write))
+        if args.html is not None:
+            write_page(args.html, advise_page(found, given))
         if args.json:
             print(advice_json(found), end="")
         else:
-            folder = "" if args.write is None else str(args.write)
-            print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), folder))
+            print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), given))
+            say_page(args.html)
         return 0
 
 

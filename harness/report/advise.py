@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
+from collections.abc import Iterator, Sequence
+
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.advice import AdviceRecord, KeyAnswer, TableAdvicePart
 from harness.model.figures import counted, duration
-from harness.report.terminal.page import Page, grid
-from harness.report.whatif import side_by_side
+from harness.report.terminal.page import Page, grid, table_of
+from harness.report.whatif import rows
 
+_NAME_WIDTH = 36
 _COLOURS = {KeyAnswer.CHANGE: "yellow", KeyAnswer.NO_KEY: "red", KeyAnswer.FINE: "green"}
 
 
@@ -23,28 +28,39 @@ def advice_heading(found: AdviceRecord) -> str:
     )
 
 
-def commands(found: AdviceRecord, folder: str) -> list[str]:
-    """The commands that verify the recommendation of the busiest table that has one.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line gave, for the commands that verify the advice.
 
-    ``folder`` has the schemes of ``--write``; empty if they were not written.
+    Attributes:
+        folder: Of the schemes that were written; empty if they were not.
     """
+
+    trace: str
+    limits: str
+    folder: str = ""
+
+
+def commands(found: AdviceRecord, given: Given) -> list[str]:
+    """The commands that verify the recommendations."""
+    trace = shlex.quote(given.trace)
+    limits = shlex.quote(given.limits)
     rate = "" if found.rate == 1 else f" --rate {found.rate:g}"
-    if not any(table.proposals for table in found.tables):
+    judged = "" if given.limits == "published" else f" --limits {limits}"
+    proposed = [table.proposals for table in found.tables if table.proposals]
+    if not proposed:
         return []
-    if not folder:
-        return [f"harness advise {found.trace}{rate} --write keys/"]
-    schemes = [
-        f"{folder.rstrip('/')}/{proposal.name}.toml"
-        for table in found.tables
-        for proposal in table.proposals
-    ]
-    given = " ".join(f"--keys {path}" for path in schemes[:3])
+    if not given.folder:
+        return [f"harness advise {trace}{rate}{judged} --write keys/"]
+    folder = shlex.quote(given.folder.rstrip("/"))
+    schemes = [f"{folder}/{one.name}.toml" for one in proposed[0]]
+    keys = " ".join(f"--keys {scheme}" for scheme in schemes)
     speed = "" if found.rate == 1 else f" --set replay.speed={found.rate:g}"
-    replay = f"harness run replay --set replay.trace={found.trace}{speed}"
+    replay = f"harness run replay --set replay.trace={trace}{speed}"
     return [
-        f"harness whatif {found.trace} {given}{rate} --html whatif.html",
-        f"{replay} --throttling {found.limits}",
-        f"{replay} --set replay.keys={schemes[0]} --throttling {found.limits}",
+        f"harness whatif {trace} {keys}{rate}{judged} --html whatif.html",
+        f"{replay} --throttling {limits}",
+        f"{replay} --set replay.keys={schemes[0]} --throttling {limits}",
     ]
 
 
@@ -60,12 +76,12 @@ def field_rows(table: TableAdvicePart) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def advice_text(found: AdviceRecord, page: Page, folder: str = "") -> str:
+def advice_text(found: AdviceRecord, page: Page, given: Given) -> str:
     parts: list[RenderableType] = [Text(page.show(advice_heading(found)))]
     parts += (Text(page.show(note), "dim") for note in found.notes)
     for table in found.tables:
         parts.append(page.section(page.show(titled(table)), *_table(table, page)))
-    if lines := commands(found, folder):
+    if lines := commands(found, given):
         said = [Text(page.show(f"  {line}"), no_wrap=True, overflow="ignore") for line in lines]
         parts.append(page.section("verify it", *said))
     return page.render(*parts)
@@ -93,7 +109,7 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
         said += [Text(), Text(page.show(f"{name}: {proposal.idea}")), grid(rows)]
     if table.proposals:
         said.append(Text())
-        said += side_by_side(table.found, table.found.schemes[1], page)
+        said += (_compared(block, table, page) for block in _blocks(table, page))
     if table.stays_bad:
         said += [Text(), Text("What stays bad", "bold")]
         said += (Text(page.show(sentence)) for sentence in table.stays_bad)
@@ -103,3 +119,33 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
 def _fields(table: TableAdvicePart, page: Page) -> Table:
     heads = [Text(head, "dim") for head in ("key", "field", "is", "different", "examples")]
     return grid([heads, *([*map(page.show, row)] for row in field_rows(table))], right=(3,))
+
+
+def compared_rows(table: TableAdvicePart) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """The figures that differ under the keys: the label, and each with whether it is bad."""
+    found = table.found
+    assert found is not None
+    shown = [
+        (row.label, [(row.say(found, part), row.bad(found, part)) for part in found.schemes])
+        for row in rows(found)
+    ]
+    return [(label, cells) for label, cells in shown if len({text for text, _ in cells}) > 1]
+
+
+def _blocks(table: TableAdvicePart, page: Page) -> Iterator[list[int]]:
+    """Places of the schemes that fit side by side."""
+    assert table.found is not None
+    return page.blocks(
+        range(len(table.found.schemes)), lambda places: _compared(places, table, page)
+    )
+
+
+def _compared(places: Sequence[int], table: TableAdvicePart, page: Page) -> Table:
+    assert table.found is not None
+    names = [page.short(table.found.schemes[place].name, _NAME_WIDTH) for place in places]
+    lines = []
+    for label, cells in compared_rows(table):
+        shown = [cells[place] for place in places]
+        texts = [(page.short(text, _NAME_WIDTH), "yellow" if bad else "") for text, bad in shown]
+        lines.append([Text(label), *(Text(*text) for text in texts)])
+    return table_of(["", *names], lines)

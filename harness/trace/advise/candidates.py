@@ -127,7 +127,7 @@ def candidates(
         tried = [] if plain == _WHOLE else [(said, plain, distance)]
         for name in scatter:
             for number in _BUCKETS if name not in named else ():
-                words = f"{said}, and one of {number} buckets by {_said(name)},"
+                words = f"{said} and one of {number} buckets by {_said(name)}"
                 key = f"{plain}-{{{name}:bucket{number}}}"
                 tried.append((words, key, distance + (name != ROW_KEY)))
         if plain == _WHOLE:

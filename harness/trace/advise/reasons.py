@@ -115,7 +115,7 @@ def trade(trial: Trial, best: Trial) -> str:
         side.append(f"{_share(trial.throttled)} throttled instead of {_share(best.throttled)}")
     if not 0.9 <= trial.factor / best.factor <= 1.1:
         side = gains if trial.factor > best.factor else losses
-        side.append(f"the first limit is at x {_times(trial)} instead of x {_times(best)}")
+        side.append(f"a limit is met at x {_times(trial)} instead of x {_times(best)}")
     ours, theirs = _queries(trial.part), _queries(best.part)
     if ours != theirs:
         side = gains if trial.standing.billable < best.standing.billable else losses
@@ -172,7 +172,7 @@ def _share(ratio: float) -> str:
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         return f"{_share(best.throttled)} throttled instead of {percent(today.throttled)}"
-    return f"the first limit is at x {_times(best)} instead of x {_times(today)}"
+    return f"a limit is met at x {_times(best)} instead of x {_times(today)}"
 
 
 def _queries(part: SchemePart) -> str:
