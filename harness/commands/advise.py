@@ -10,17 +10,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from harness import __version__
 from harness.commands.common import Progress, parsed_all, say_page, write_page
+from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
 from harness.commands.whatif import Steps, positive_factor
 from harness.gateway.limits import limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.errors import SetupError, cut
+from harness.model.figures import duration, percent
 from harness.model.process import search_rarely
 from harness.report.advise import Given, advice_json, advice_text
 from harness.report.export.run_folder import write_whole
-from harness.report.terminal.page import Page
+from harness.report.terminal.page import Page, table_of
 from harness.report.web.advise_page import advise_page
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
@@ -79,6 +84,12 @@ class Advise:
         parser.add_argument(
             "--write", type=Path, metavar="DIR", help="write the proposed schemes as TOML"
         )
+        parser.add_argument(
+            "--verify",
+            action="store_true",
+            help="replay today's keys and the recommended ones of the busiest table that has some "
+            "on the stand-in, an emulator that enforces the limits: calculated beside measured",
+        )
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -96,14 +107,16 @@ class Advise:
             opened(args.file, Progress("reading the log")) as trace,
             tempfile.TemporaryDirectory(prefix="table-advice-") as scratch,
         ):
+            folder = Path(scratch)
             found = advise(
                 trace,
                 question,
-                Path(scratch),
+                folder,
                 _Calculation(question),
                 name=args.file.name,
                 version=__version__,
             )
+            verified = _verified(trace, args.file, found, question, folder) if args.verify else None
         if args.write is not None:
             _write(found, args.write)
         given = Given(str(args.file), args.limits, "" if args.write is None else str(args.write))
@@ -114,7 +127,35 @@ class Advise:
         else:
             print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), given))
             say_page(args.html)
+            if verified is not None:
+                print(verified)
         return 0
+
+
+def _verified(
+    trace: Trace, source: Path, found: AdviceRecord, question: Question, scratch: Path
+) -> str:
+    """Replays of today's keys and the recommended ones, held against what was calculated."""
+    proposals = next((table.proposals for table in found.tables if table.proposals), ())
+    if not proposals:
+        return "\nNothing to verify: no other keys are recommended."
+    if question.limits.units is not None:
+        raise SetupError("--verify needs limits of Azure Storage")
+    scheme = scratch / f"{proposals[0].name}.toml"
+    write_whole(scheme, proposals[0].scheme)
+    speed = replay_speed(found.operations, found.seconds, question.rate)
+    each = duration(found.seconds / speed)
+    slower = "" if speed == question.rate else f" at x {speed:.3g}, with limits as much lower"
+    print(f"verifying: two replays of {each} each{slower}", file=sys.stderr, flush=True)
+    rows = verify(trace, source, (None, scheme), question.limits, question.rate, speed, scratch)
+    page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+    lines = [[*map(page.show, one.row)] for one in rows]
+    title = f"calculated and measured{slower}, without retries"
+    late = max(one.busy for one in rows)
+    said = [Text(f"The machine was too busy for {percent(late)} of the time: it sent late.")]
+    shown: list[RenderableType] = [table_of(COLUMNS, lines)]
+    shown += said if late >= BUSY_SHARE else []
+    return page.render(page.section(title, *shown))
 
 
 class _Calculation:

@@ -107,6 +107,9 @@ def _maps(number: int, found: WhatIfRecord) -> dict[str, Figure]:
         if part.heat is not None and part.heat.ranges
     }
     ends = [end for figure in figures.values() for end in figure["layout"]["xaxis"]["range"]]
+    most = max((figure["data"][0]["zmax"] for figure in figures.values()), default=1)
     for figure in figures.values():
+        # One colour is the same load on both maps.
+        figure["data"][0]["zmax"] = most
         figure["layout"]["xaxis"]["range"] = [min(ends), max(ends)]
     return figures
