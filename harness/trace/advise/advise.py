@@ -170,7 +170,7 @@ def _advised(
     limits = question.limits
     served = limits.partition.entities_per_s
     loads = screen(
-        own,
+        busiest,
         [one.scheme for one in tried],
         partition_per_s=served,
         account_per_s=limits.account.entities_per_s,

@@ -63,7 +63,7 @@ SELECT partition_key IS NOT DISTINCT FROM '{WHOLE_TABLE}' AS whole,
     AND kind = '{Kind.QUERY}' GROUP BY ALL ORDER BY sum(entities) DESC LIMIT {_MOST_QUERIES}
 """
 _BUSY = f"""
-WITH found AS (SELECT *, {_WINDOW} AS w FROM {FILES}),
+WITH found AS (SELECT *, file_index, {_WINDOW} AS w FROM {FILES}),
 loads AS (SELECT w, partition_key, sum(entities) AS load, count(*) AS operations
     FROM found GROUP BY ALL),
 windows AS (SELECT w, max(load) AS hottest, sum(load) AS load, sum(operations) AS operations
