@@ -45,8 +45,10 @@ from harness.trace.whatif.projection import Progress
 from harness.trace.whatif.screening import screen
 from harness.trace.whatif.whatif import what_if
 
-MOST_SIMULATED = 20
-_FINALISTS = 5
+_MOST_SIMULATED, _LEAST_SIMULATED = 20, 6
+_OPERATIONS = 200_000
+"""About so many operations are simulated to compare candidates."""
+_FINALISTS, _FINALISTS_OF_MANY = 5, 3
 _MOST_UNKNOWN = 0.5
 
 
@@ -176,9 +178,11 @@ def _advised(
         account_per_s=limits.account.entities_per_s,
         rate=question.rate,
     )
-    chosen = screened(loads, tried, served, MOST_SIMULATED)
+    most = max(_LEAST_SIMULATED, min(_MOST_SIMULATED, _OPERATIONS // max(1, busiest.operations)))
+    chosen = screened(loads, tried, served, most)
     exact = calculate(busiest, [*chosen, *bounds], False)
-    last = finalists(_trials(exact, chosen), today, _FINALISTS)
+    many = most < _MOST_SIMULATED
+    last = finalists(_trials(exact, chosen), today, _FINALISTS_OF_MANY if many else _FINALISTS)
     found = calculate(busiest, last, True)
     judged = _trials(found, last)
     today = Trial(found, found.schemes[0])
