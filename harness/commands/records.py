@@ -6,12 +6,11 @@ A trace or a log is made a record, to be compared with runs.
 from __future__ import annotations
 
 import argparse
-import collections
+import contextlib
 import dataclasses
 import os
 import string
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from harness import __version__
@@ -34,9 +33,9 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from harness.trace.counting import TraceCounts
+from harness.trace.counting import PASSES, TraceCounts
 from harness.trace.head import TraceHead
-from harness.trace.operations import UNKNOWN, TracedOperation
+from harness.trace.operations import UNKNOWN
 from harness.trace.replay.preparation import fingerprint
 from harness.trace.sources import SourceFormat, holds_operations, opened
 
@@ -267,11 +266,15 @@ def recorded_traffic(path: Path) -> tuple[RunRecord, Recording]:
     Raises:
         SetupError: it cannot be read, or is longer than two weeks.
     """
-    with opened(path, Progress("reading the log")) as trace:
-        counts = TraceCounts(trace, path.name, Progress("counting"))
-        entities = _entities(counts.rows())
+    tell = Progress("counting")
+    with (
+        opened(path, Progress("reading the log")) as trace,
+        contextlib.closing(TraceCounts(trace, path.name, tell, PASSES + 1)) as counts,
+    ):
+        counts.count()
+        entities = counts.entities(_MOST_PARTITIONS)
+        tell(1, 1)
         record = _record(trace.head, counts, path.name)
-        counts.close()
         head = trace.head
     operations = counted(record.counts.operations, "operation")
     return record, Recording(
@@ -281,15 +284,6 @@ def recorded_traffic(path: Path) -> tuple[RunRecord, Recording]:
         counts_whole=head.counts_whole,
         entities=entities,
     )
-
-
-def _entities(rows: Iterable[TracedOperation]) -> dict[str, int] | None:
-    """Entities of every partition; None if they are too many."""
-    found: collections.Counter[str] = collections.Counter()
-    for row in rows:
-        if row.partition_key is not None and len(found) < _MOST_PARTITIONS:
-            found[row.partition] += row.entities
-    return +found if len(found) < _MOST_PARTITIONS else None
 
 
 def _record(head: TraceHead, counts: TraceCounts, name: str) -> RunRecord:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
 import time
 from pathlib import Path
 
-from datasketches import frequent_items_error_type, frequent_strings_sketch, hll_sketch
-
 from harness.commands.common import Progress
 from harness.measure.counts.time_course import PerSecond
 from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
-from harness.model.operation import FOLDED, Kind
-from harness.model.partition import Partition
 from harness.options import aliases_from
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
@@ -27,17 +24,13 @@ from harness.report.terminal.traffic import (
     traffic_json,
     traffic_text,
 )
-from harness.trace.counting import TraceCounts
+from harness.trace.counting import ENTITY_PASSES, PASSES, TraceCounts
 from harness.trace.head import KEPT
-from harness.trace.operations import UNKNOWN, TracedOperation, TracedParts
 from harness.trace.reader import Trace
 from harness.trace.sources import convert, opened, ordered_aliases
 
 _MOST_WIDTH = 110
 _WIDTHS_S = (1, 10, 60)
-_SKETCH_LOG2 = 12
-_MOST_CLIENTS = 100
-_SEPARATOR = "\0"
 
 
 class TraceCommand:
@@ -116,85 +109,46 @@ class TraceCommand:
         return 0
 
 
-class _Study:
-    """Counts what the ledger does not: clients, rows, and facts that the source leaves out."""
-
-    def __init__(self) -> None:
-        self.partitions = hll_sketch(_SKETCH_LOG2)
-        self.rows = frequent_strings_sketch(_SKETCH_LOG2)
-        self.clients: dict[str, int] = {}
-        self.unknown = {
-            "PartitionKey": 0,
-            "RowKey": 0,
-            "parts of a transaction": 0,
-            "entities counted": 0,
-        }
-
-    def add(self, row: TracedOperation) -> None:
-        shape, unknown, partition = row.shape, self.unknown, row.partition
-        client = shape.client
-        if client not in self.clients and len(self.clients) >= _MOST_CLIENTS:
-            client = FOLDED
-        self.clients[client] = self.clients.get(client, 0) + 1
-        if row.partition_key is None:
-            unknown["PartitionKey"] += 1
-        elif not Partition.named(partition).whole_table:
-            self.partitions.update(partition)
-        if shape.estimated:
-            unknown["entities counted"] += 1
-        if isinstance(row.detail, TracedParts):
-            for row_key in filter(None, row.detail.row_keys):
-                self.rows.update(f"{partition}{_SEPARATOR}{row_key}", 1)
-        elif shape.kind is Kind.TRANSACTION:
-            unknown["parts of a transaction"] += 1
-        elif row.row_key is None:
-            unknown["RowKey"] += 1
-        elif shape.kind is not Kind.QUERY:
-            self.rows.update(f"{partition}{_SEPARATOR}{row.row_key}", 1)
-
-
 def study(trace: Trace, name: str, tell: Progress) -> Traffic:
     """What is in a trace.
 
     Raises:
-        SetupError: see `TraceCounts.rows`.
+        SetupError: see `TraceCounts.count`.
     """
-    counts, studied = TraceCounts(trace, name, tell), _Study()
-    for row in counts.rows():
-        studied.add(row)
-    snapshot = counts.snapshot()
-    widths = [min(width, snapshot.length_s) for width in _WIDTHS_S]
-    seconds = PerSecond()
-    for point in snapshot.series:
-        seconds.add(point.second, point.entities)
-    traffic = Traffic(
-        name=name,
-        head=_head(trace, counts),
-        snapshot=snapshot,
-        seconds=counts.seconds,
-        partitions=sum(
-            not part.partition.whole_table and part.partition.key != UNKNOWN
-            for part in snapshot.partitions
+    with contextlib.closing(TraceCounts(trace, name, tell, PASSES + ENTITY_PASSES)) as counts:
+        counts.count()
+        rows = counts.hottest_entities(MOST_LISTED)
+        tell(1, 1)
+        snapshot = counts.snapshot()
+        widths = [min(width, snapshot.length_s) for width in _WIDTHS_S]
+        seconds = PerSecond()
+        for point in snapshot.series:
+            seconds.add(point.second, point.entities)
+        heaviest = sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
+        return Traffic(
+            name=name,
+            head=_head(trace, counts),
+            snapshot=snapshot,
+            seconds=counts.seconds,
+            partitions=counts.partitions,
+            exact=counts.exact,
+            peaks=tuple(
+                Peak(width_s=width, second=at, entities_per_s=rate)
+                for width in dict.fromkeys(widths)
+                for at, rate in [seconds.busiest(width)]
+            ),
+            hottest=tuple(
+                (part, counts.ledger.seconds_of(part.key).busiest(widths[-1])[1])
+                for part in heaviest
+            ),
+            hottest_rows=tuple(
+                HotRow(partition=partition.name, row_key=row_key, accesses=accesses)
+                for partition, row_key, accesses in rows
+            ),
+            unknown=counts.unknown,
+            clients=dict(sorted(counts.clients.items(), key=lambda item: -item[1])),
+            notes=(*trace.notes, *trace.damage.sentences()),
         )
-        if snapshot.folded is None
-        else round(studied.partitions.get_estimate()),
-        exact=snapshot.folded is None,
-        peaks=tuple(
-            Peak(width_s=width, second=at, entities_per_s=rate)
-            for width in dict.fromkeys(widths)
-            for at, rate in [seconds.busiest(width)]
-        ),
-        hottest=tuple(
-            (part, counts.ledger.seconds_of(part.key).busiest(widths[-1])[1])
-            for part in sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
-        ),
-        hottest_rows=_hottest_rows(studied.rows),
-        unknown=studied.unknown,
-        clients=dict(sorted(studied.clients.items(), key=lambda item: -item[1])),
-        notes=(*trace.notes, *trace.damage.sentences()),
-    )
-    counts.close()
-    return traffic
 
 
 def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
@@ -211,15 +165,3 @@ def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
         ("written by", f"harness {head.harness}" if head.harness else ""),
     )
     return tuple((what, text) for what, text in rows if text)
-
-
-def _hottest_rows(rows: frequent_strings_sketch) -> tuple[HotRow, ...]:
-    """The most accessed entities, without those that were accessed only once or might be others."""
-    items = rows.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES)
-    hottest = []
-    for key, _, at_least, at_most in sorted(items, key=lambda item: -item[2])[:MOST_LISTED]:
-        if at_least > 1:
-            partition, _, row_key = key.partition(_SEPARATOR)
-            bounds = {"at_least": int(at_least), "at_most": int(at_most)}
-            hottest.append(HotRow(partition=partition, row_key=row_key, **bounds))
-    return tuple(hottest)

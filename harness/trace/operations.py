@@ -23,7 +23,7 @@ from harness.model.operation import (
     new_key_range,
     new_operation,
 )
-from harness.model.outcome import Outcome, Result, Scope, new_attempt
+from harness.model.outcome import Outcome
 from harness.trace.head import RUN, TraceHead
 
 UNKNOWN = "(unknown)"
@@ -178,36 +178,6 @@ class TracedOperation(NamedTuple):
             key_range=keys,
             select=selected,
             top=top,
-        )
-
-    def result(self, start_s: float) -> Result:
-        """The result to be counted; ``start_s`` is the start of the trace, UTC seconds.
-
-        A trace does not say when each attempt ended: the earlier ones are placed evenly.
-        """
-        sent_s, done_s = start_s + self.at_ms / 1000, start_s + self.done_ms / 1000
-        answers = self.shape.attempts
-        step_s = (done_s - sent_s) / len(answers)
-        return Result(
-            operation=self.operation(),
-            outcome=self.shape.outcome,
-            sent_s=sent_s,
-            done_s=done_s,
-            attempts=tuple(
-                new_attempt(
-                    status=answer.status,
-                    sent_s=sent_s + place * step_s,
-                    latency_s=step_s,
-                    error_code=answer.error_code,
-                    scope=Scope(answer.scope),
-                )
-                for place, answer in enumerate(answers)
-            ),
-            entities=self.entities,
-            entities_returned=self.returned,
-            estimated=self.shape.estimated,
-            bytes_sent=self.bytes_sent,
-            bytes_received=self.bytes_received,
         )
 
 

@@ -12,6 +12,7 @@ import collections
 import contextlib
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,9 +36,17 @@ _MOST_METADATA_BYTES = 32 * 1024 * 1024
 _LEAST_ROWS, _PARTS_OF_ROWS = 256, 8
 _ANSWERED_ROWS = 8 * ROWS
 _MOST_SHAPES = 10_000
-_LATEST_MS = 4_102_444_800_000
+LATEST_MS = 4_102_444_800_000
 """The year 2100."""
-_MOST = {"took": 2**42, "entities": 2**31, "returned": 2**31, "sent": 2**53, "received": 2**53}
+_MOST = {
+    "at": LATEST_MS,
+    "took": 2**42,
+    "entities": 2**31,
+    "returned": 2**31,
+    "sent": 2**40,
+    "received": 2**40,
+}
+_LAST_ROW = 2**62
 _MOST_NOTES, _MOST_NOTED = 20, 500
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -47,13 +56,14 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _SCOPES = frozenset(scope.value for scope in Scope)
 
 
-class _Group(NamedTuple):
-    """A group of rows of a file, with its first and last instant.
+class Group(NamedTuple):
+    """A group of rows of a file, from the row ``first`` on, with its first and last instant.
 
     ``values`` are its rows, or the parts of transactions in them if these are more.
     """
 
     file: str
+    first: int
     rows: int
     first_ms: int
     last_ms: int
@@ -63,6 +73,36 @@ class _Group(NamedTuple):
     def read_at_once(self) -> int:
         """Rows of a slice: fewer where they have many parts."""
         return max(_LEAST_ROWS, min(ROWS, _PARTS_OF_ROWS * ROWS * self.rows // self.values))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Span:
+    """Groups of rows that are read together: all of several files, or some of one."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The parameters of a query about it."""
+        first, last = self.groups[0], self.groups[-1]
+        if first.file != last.file:
+            return {"files": self._files, "first": 0, "last": _LAST_ROW}
+        return {"files": [first.file], "first": first.first, "last": last.first + last.rows - 1}
+
+    @property
+    def _files(self) -> list[str]:
+        return [*dict.fromkeys(group.file for group in self.groups)]
+
+    def parts(self) -> list[Span]:
+        """A span for each file, or group of rows; none if it is only one."""
+        if len(self.groups) == 1:
+            return []
+        by = operator.attrgetter("file" if len(self._files) > 1 else "first")
+        return [Span(tuple(part)) for _, part in itertools.groupby(self.groups, by)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -223,6 +263,29 @@ class Trace:
         """UTC milliseconds of the first operation."""
         return min((group.first_ms for group in self._groups), default=0)
 
+    def spans(self, rows: int) -> list[Span]:
+        """All rows in spans of about so many, in the order of the files."""
+        spans: list[Span] = []
+        room = 0
+        for _, of_file in itertools.groupby(self._groups, lambda group: group.file):
+            groups = [*of_file]
+            whole = sum(group.rows for group in groups)
+            if spans and whole <= room:
+                spans[-1] = Span(spans[-1].groups + tuple(groups))
+                room -= whole
+                continue
+            room = 0
+            for group in groups:
+                if group is groups[0] or group.rows > room:
+                    spans.append(Span((group,)))
+                    room = rows - group.rows
+                else:
+                    spans[-1] = Span((*spans[-1].groups, group))
+                    room -= group.rows
+            # Only whole files are read together.
+            room = rows - whole if whole <= rows else 0
+        return spans
+
     def close(self) -> None:
         self.engine.close()
 
@@ -272,19 +335,22 @@ class Trace:
         if missing:
             raise TraceError(f"it has no column {missing[0]}")
 
-    def _found(self) -> list[_Group]:
+    def _found(self) -> list[Group]:
         """The groups of rows in the order of the files.
 
         Without statistics, rows may have any instant.
         """
         found = self.engine.rows(GROUPS, {"files": [*self.files]})
-        return [
-            _Group(file, rows, first or 0, _LATEST_MS if last is None else last, max(1, values))
-            for file, rows, first, last, values in found
-            if rows > 0
-        ]
+        groups: list[Group] = []
+        for file, rows, first_ms, last_ms, values in found:
+            before = groups[-1] if groups and groups[-1].file == file else None
+            first = 0 if before is None else before.first + before.rows
+            last_ms = LATEST_MS if last_ms is None else last_ms
+            if rows > 0:
+                groups.append(Group(file, first, rows, first_ms or 0, last_ms, max(1, values)))
+        return groups
 
-    def _head(self, heads: Sequence[TraceHead], groups: Sequence[_Group]) -> TraceHead:
+    def _head(self, heads: Sequence[TraceHead], groups: Sequence[Group]) -> TraceHead:
         # Clocks of workers differ, and the entries of a log are not in order.
         first_ms = min((group.first_ms for group in groups), default=0) // 1000 * 1000
         if not heads:
@@ -300,12 +366,12 @@ class Trace:
         place = {"files": [*one.files], "first": one.first, "last": one.first + one.rows - 1}
         columns = self.engine.columns(READ, place)
         at, took = columns["at"], columns["took"]
-        for name, most in {"at": _LATEST_MS, **_MOST}.items():
+        for name in _MOST:
             values = columns[name]
-            if isinstance(values, np.ma.MaskedArray):
-                raise TraceError(f"an operation has no {name}")
-            if len(values) and not 0 <= values.min() <= values.max() < most:
-                raise TraceError(f"{name} is {values.min()} or {values.max()}")
+            if len(values):
+                require_numbers(
+                    name, int(np.sum(np.ma.getmaskarray(values))), values.min(), values.max()
+                )
         if not len(at) or (since_ms is not None and at.min() < since_ms + self.head.started_ms):
             raise TraceError("its rows are not those of its statistics")
         order = None
@@ -351,7 +417,7 @@ class Trace:
             self._shapes.clear()
         for number, *fields in self.engine.rows(SHAPES, place):
             if number not in self._shapes:
-                self._shapes[number] = _shape(*fields)
+                self._shapes[number] = shape_of(*fields)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -362,9 +428,26 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in path.glob(f"*{ENDING}") if file.name[0] not in "._")
 
 
-def _shape(
+def require_numbers(name: str, missing: int, lowest: int, highest: int) -> None:
+    """Require that the values of a column are those of operations.
+
+    Raises:
+        TraceError: a value is missing, negative or absurd.
+    """
+    if missing:
+        raise TraceError(f"an operation has no {name}")
+    if not 0 <= lowest <= highest < _MOST[name]:
+        raise TraceError(f"{name} is {lowest} or {highest}")
+
+
+def shape_of(
     client: Any, kind: Any, table: Any, label: Any, outcome: Any, estimated: Any, attempts: Any
 ) -> TracedShape:
+    """What operations have in common; ``attempts`` is JSON.
+
+    Raises:
+        TraceError: it is not what a trace holds.
+    """
     try:
         answers = tuple(
             Answer(answer["status"], answer["error_code"] or "", answer["scope"] or "")
@@ -387,14 +470,14 @@ def _shape(
         raise TraceError(f"what an operation is cannot be read ({error!r})") from error
 
 
-def _sliced(groups: Sequence[_Group]) -> list[_Slice]:
+def _sliced(groups: Sequence[Group]) -> list[_Slice]:
     """Slices in the order of their first instants."""
     slices: list[_Slice] = []
     before: collections.Counter[str] = collections.Counter()
     for group in groups:
         for first in range(0, group.rows, group.read_at_once):
             rows = min(group.read_at_once, group.rows - first)
-            place = before[group.file] + first
+            place = group.first + first
             slices.append(_Slice((group.file,), group.first_ms, rows, place, group.values))
         before[group.file] += group.rows
     slices.sort(key=lambda one: one.first_ms)
@@ -440,7 +523,7 @@ def _together(slices: Sequence[_Slice]) -> list[_Slice]:
     return together
 
 
-def _most_waiting(groups: Sequence[_Group]) -> int:
+def _most_waiting(groups: Sequence[Group]) -> int:
     """The most rows that are held because earlier ones may follow."""
     events = sorted(
         itertools.chain.from_iterable(

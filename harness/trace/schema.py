@@ -72,7 +72,8 @@ def written(missing: Sequence[str] = ()) -> str:
 
 
 _SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
-_MOST_LISTED = 1000
+MOST_LISTED = 1000
+"""Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
 FILES = "read_parquet($files, file_row_number = true)"
 _PLACE = "WHERE file_row_number BETWEEN $first AND $last"
@@ -99,7 +100,7 @@ FROM {PART}
 DETAILS = f"""
 SELECT
     to_json(query)::VARCHAR AS query,
-    CASE WHEN len(parts) > {_MOST_LISTED} OR len(attempts) > {_MOST_LISTED}
+    CASE WHEN len(parts) > {MOST_LISTED} OR len(attempts) > {MOST_LISTED}
          THEN error('an operation has too many parts or attempts')
          WHEN parts IS NOT NULL THEN to_json({{
         'kinds': list_transform(parts, lambda part: part.kind),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind
-from harness.model.outcome import Outcome
-from harness.trace.operations import Answer, TracedShape
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.trace.counting import TraceCounts
+from harness.trace.operations import Answer, TracedOperation, TracedShape
 from harness.trace.reader import Trace, files_of
-from tests.support.results import add_all
 
 Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
 """Entities by name of the operation, and attempts by status, of each partition."""
@@ -46,10 +46,40 @@ def content_of(path: Path) -> bytes:
 
 def snapshot_of_trace(path: Path) -> Snapshot:
     """All operations of a trace, counted as those of a run are."""
-    trace, ledger = Trace(path), Ledger()
-    add_all(ledger, (row.result(trace.head.started_ms / 1000) for row in trace.rows()))
+    trace = Trace(path)
+    with contextlib.closing(trace), contextlib.closing(TraceCounts(trace, path.name)) as counts:
+        counts.count()
+        snapshot = counts.snapshot()
     assert trace.damage.sentences() == []
-    return ledger.snapshot(start=0, end=0)
+    return snapshot
+
+
+def result_of(row: TracedOperation, start_s: float) -> Result:
+    """The result of a traced operation whose attempts took equally long."""
+    sent_s, done_s = start_s + row.at_ms / 1000, start_s + row.done_ms / 1000
+    answers = row.shape.attempts
+    step_s = (done_s - sent_s) / len(answers)
+    return Result(
+        operation=row.operation(),
+        outcome=row.shape.outcome,
+        sent_s=sent_s,
+        done_s=done_s,
+        attempts=tuple(
+            Attempt(
+                status=answer.status,
+                sent_s=sent_s + place * step_s,
+                latency_s=step_s,
+                error_code=answer.error_code,
+                scope=Scope(answer.scope),
+            )
+            for place, answer in enumerate(answers)
+        ),
+        entities=row.entities,
+        entities_returned=row.returned,
+        estimated=row.shape.estimated,
+        bytes_sent=row.bytes_sent,
+        bytes_received=row.bytes_received,
+    )
 
 
 def traced_counts(snapshot: Snapshot) -> Counts:

@@ -190,12 +190,15 @@ class HeatMap:
 
     def merge(self, other: HeatMap) -> None:
         other.settle()
+        self.add_bands([*other._all()], other._columns.width_s)
+
+    def add_bands(self, bands: Sequence[Band], width_s: int) -> None:
+        """Add bands in key order, whose cells are columns of a width."""
         self.settle()
-        width_s = other._columns.width_s
         while self._columns.width_s < width_s:
             self._columns.double()
             self._widen()
-        self._take([band.moved(lambda column: column * width_s) for band in other._all()])
+        self._take([band.moved(lambda column: column * width_s) for band in bands])
 
     def view(self) -> HeatPart | None:
         """The counts so far; None if there are none."""
@@ -250,7 +253,7 @@ class HeatMap:
         for pending in (self._pending, self._refused):
             for of_second in pending.values():
                 add_counts(weights, of_second)
-        placed, bands = _banded(weights)
+        placed, bands = banded(weights)
         for second, of_second in self._pending.items():
             for key, count in of_second.items():
                 cells = placed[key].entities
@@ -314,7 +317,7 @@ class HeatMap:
         self._tables = {key: band.moved(_half) for key, band in self._tables.items()}
 
 
-def _banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
+def banded(weights: Mapping[str, int]) -> tuple[dict[str, Band], list[Band]]:
     """The band of each key, and all bands in key order: one per key, or fewer of similar weight.
 
     A busy worker counts many thousands of keys per second, so that a band per key would take too

@@ -20,6 +20,7 @@ from harness.measure.record.measured import LatencyPart
 
 _LOWEST_US = 1
 _HIGHEST_US = 120_000_000
+_ONCE = itertools.repeat(1)
 
 BUCKETS_S = (
     0.001, 0.002, 0.004, 0.006, 0.01, 0.015, 0.025, 0.04, 0.06, 0.1,
@@ -46,27 +47,30 @@ class LatencyHistogram:
         # The place of a value in the histogram follows from its leading bits and their position.
         self._bits: int = self._histogram.sub_bucket_half_count_magnitude
 
-    def record(self, latencies_s: Iterable[float]) -> None:
+    def record(self, latencies_s: Iterable[float], counts: Iterable[int] = _ONCE) -> None:
+        """Count each latency as often as ``counts`` says."""
         # The same as the histogram's own `record_value`, in a third of the time.
         histogram, bits = self._histogram, self._bits
-        counts, lowest, highest = histogram.counts, histogram.min_value, histogram.max_value
-        number = 0
-        for seconds in latencies_s:
-            microseconds = int(seconds * 1e6)
+        places, lowest, highest = histogram.counts, histogram.min_value, histogram.max_value
+        number = total_us = 0
+        for seconds, count in zip(latencies_s, counts, strict=False):
+            # Rounded, because a difference of two times is not exact.
+            microseconds = int(seconds * 1e6 + 0.5)
             if microseconds < _LOWEST_US:
                 microseconds = _LOWEST_US
             elif microseconds > _HIGHEST_US:
                 microseconds = _HIGHEST_US
-            self.total_us += microseconds
+            total_us += microseconds * count
             shift = microseconds.bit_length() - bits - 1
             if shift < 0:
                 shift = 0
-            counts[(shift << bits) + (microseconds >> shift)] += 1
-            number += 1
+            places[(shift << bits) + (microseconds >> shift)] += count
+            number += count
             if microseconds > highest:
                 highest = microseconds
             if microseconds < lowest:
                 lowest = microseconds
+        self.total_us += total_us
         histogram.total_count += number
         histogram.min_value, histogram.max_value = lowest, highest
 
@@ -167,16 +171,24 @@ class Latencies:
     service: WireHistogram | None = None
     response: WireHistogram | None = None
 
-    def record(self, service_s: Sequence[float], response_s: Sequence[float]) -> None:
-        """Count latencies of operations; in a closed loop there are no response latencies."""
+    def record(
+        self,
+        service_s: Sequence[float],
+        response_s: Sequence[float],
+        counts: Iterable[int] = _ONCE,
+    ) -> None:
+        """Count latencies of operations, each as often as ``counts`` says.
+
+        In a closed loop there are no response latencies.
+        """
         if service_s:
             if self.service is None:
                 self.service = LatencyHistogram(self.digits)
-            self.service.record(service_s)
+            self.service.record(service_s, counts)
         if response_s:
             if self.response is None:
                 self.response = LatencyHistogram(self.digits)
-            self.response.record(response_s)
+            self.response.record(response_s, counts)
 
     def items(self) -> Iterator[tuple[str, LatencyHistogram]]:
         """The histograms with latencies: ``service`` and ``response``."""

@@ -155,7 +155,7 @@ class Ledger:
         row.attempts[seen] = row.attempts.get(seen, 0) + 1
         if attempt.request_charge:
             row.charges.add(moment, attempt.request_charge)
-            label = self._tally.label_of(operation)
+            label = self._tally.label_of(operation.label, operation.kind)
             self._tally.add_charges(label, moment, attempt.request_charge)
         if self._accounts:
             self._tally.account(self._account(operation.partition_key)).add_attempt(attempt)
@@ -190,7 +190,7 @@ class Ledger:
         for result in results:
             operation = result.operation
             key, entities, done_s = operation.partition, result.entities, result.done_s
-            label = tally.label_of(operation)
+            label = tally.label_of(operation.label, operation.kind)
             second = int(done_s)
             in_window = start <= done_s < end
             place = (label, second, in_window)

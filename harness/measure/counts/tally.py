@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from harness.measure.counts.latency import Latencies
 from harness.measure.counts.time_course import PerSecond, Slots
-from harness.model.operation import FOLDED, Kind, Operation
+from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_STATUSES, Attempt, AttemptKey, Outcome, Result
 
 MOST_LABELS = 60
@@ -174,6 +174,27 @@ class KindTally:
         self.latencies.merge(other.latencies)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sums:
+    """What results of one label, outcome and number of attempts come to, in columns of one length.
+
+    Attributes:
+        estimated: Whether their entity counts are lower bounds.
+        attempts: Attempts of each.
+        seconds: The UTC seconds in which they were done; the other columns are sums of each.
+    """
+
+    outcome: Outcome
+    estimated: bool
+    attempts: int
+    seconds: Sequence[int]
+    operations: Sequence[int]
+    entities: Sequence[int]
+    returned: Sequence[int]
+    bytes_sent: Sequence[int]
+    bytes_received: Sequence[int]
+
+
 SERIES = (
     "operations",
     "unsuccessful",
@@ -220,9 +241,8 @@ class Tally:
     def account(self, name: str) -> AccountTally:
         return self.accounts.setdefault(name, AccountTally())
 
-    def label_of(self, operation: Operation) -> str:
-        """The label under which ``operation`` is counted from now on."""
-        label, kind = operation.label, operation.kind
+    def label_of(self, label: str, kind: Kind) -> str:
+        """The label under which operations with this one are counted from now on."""
         known = self.kinds.get(label)
         if known is None or known.kind is not kind:
             label = self._place(label, kind)
@@ -279,6 +299,31 @@ class Tally:
             series["queued_us"].add(second, queued_us)
         if kind.kind is _QUERY:
             kind.add_missed(results)
+
+    def add_sums(self, label: str, sums: Sums) -> None:
+        """Count results with the same `label_of` as `add` does, without what queries missed."""
+        kind, counts, series = self.kinds[label], self.counts, self.series
+        number, entities, returned = map(sum, (sums.operations, sums.entities, sums.returned))
+        counts.operations += number
+        counts.attempts_ended += number * sums.attempts
+        counts.entities += entities
+        counts.entities_returned += returned
+        counts.bytes_sent += sum(sums.bytes_sent)
+        counts.bytes_received += sum(sums.bytes_received)
+        if kind.kind is _TRANSACTION:
+            counts.transactions += number
+        kind.count += number
+        kind.entities += entities
+        kind.entities_returned += returned
+        kind.seconds.add_all(sums.seconds, sums.entities)
+        series["operations"].add_all(sums.seconds, sums.operations)
+        add_counts(kind.outcomes, {sums.outcome: number})
+        if not sums.outcome.succeeded:
+            series["unsuccessful"].add_all(sums.seconds, sums.operations)
+        if sums.estimated:
+            counts.entities_estimated += entities
+            kind.entities_estimated += entities
+            kind.uncertain += number
 
     def add_attempts(self, attempts: Mapping[int, int]) -> None:
         """Count attempts by the UTC second in which they ended."""

@@ -14,7 +14,7 @@ import itertools
 import math
 import operator
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import PlainSerializer, PlainValidator
@@ -31,7 +31,7 @@ else:
 _Sums = Annotated[
     _Array, PlainValidator(lambda sums: array("q", sums)), PlainSerializer(lambda sums: [*sums])
 ]
-_LONGEST_S = 14 * 24 * 3600
+LONGEST_S = 14 * 24 * 3600
 """No run is longer: a time beyond it comes from a broken clock."""
 
 
@@ -45,6 +45,8 @@ _ROWS = 62
 """Up to 126 s."""
 BOUNDS_S = tuple(_LOWEST_S * 10 ** (row / _PER_DECADE) for row in range(_ROWS))
 """Upper bound of each row; shorter latencies are in the first row, longer ones in the last."""
+# Half a microsecond more, because a difference of two times is not exact.
+_LIMITS_S = tuple(bound_s + 5e-7 for bound_s in BOUNDS_S)
 
 
 @dataclasses.dataclass(slots=True)
@@ -69,7 +71,7 @@ class PerSecond:
             self._base = second
             counts.append(amount)
             return
-        if not -_LONGEST_S < place < _LONGEST_S:
+        if not -LONGEST_S < place < LONGEST_S:
             raise ValueError(f"second {second} is far from the run's other seconds")
         if place < 0:
             self._counts = array("q", bytes(-8 * place)) + counts
@@ -79,7 +81,19 @@ class PerSecond:
             counts.extend(array("q", bytes(8 * (place - len(counts) + 1))))
             counts[place] += amount
 
+    def add_all(self, seconds: Sequence[int], amounts: Sequence[int]) -> None:
+        """Add an amount to the sum of each of several seconds; a `ValueError` as in `add`."""
+        if seconds:
+            PerSecond.add(self, min(seconds), 0)
+            PerSecond.add(self, max(seconds), 0)
+            base, counts = self._base, self._counts
+            for second, amount in zip(seconds, amounts, strict=True):
+                counts[second - base] += amount
+
     def merge(self, other: PerSecond) -> None:
+        if not self._counts:
+            self._base, self._counts = other._base, other._counts[:]
+            return
         for second, amount in other.items():
             self.add(second, amount)
 
@@ -143,7 +157,10 @@ class Slots(PerSecond):
 
     def mark_between(self, start_s: float, end_s: float) -> None:
         """Mark all slots that are wholly between two times."""
-        slot, end = math.ceil(start_s * SLOTS), int(end_s * SLOTS)
+        self.mark_slots(math.ceil(start_s * SLOTS), int(end_s * SLOTS))
+
+    def mark_slots(self, slot: int, end: int) -> None:
+        """Mark the slots from ``slot`` to before ``end``, counted from the epoch."""
         while slot < end:
             second, place = divmod(slot, SLOTS)
             width = min(SLOTS - place, end - slot)
@@ -199,19 +216,23 @@ class LatencyCourse:
     _columns: Columns = dataclasses.field(default_factory=Columns)
     _counts: dict[int, list[int]] = dataclasses.field(default_factory=dict)
 
-    def add(self, second: int, latencies_s: Iterable[float]) -> None:
-        """Count latencies of operations that were done in a UTC second."""
+    def add(self, second: int, latencies_s: Iterable[float], count: int = 1) -> None:
+        """Count latencies of operations that were done in a UTC second, each ``count`` times."""
         counts = self._counts.get(second // self._columns.width_s)
         if counts is None:
             counts = self._of(second)
         for latency_s in latencies_s:
-            counts[bisect.bisect_left(BOUNDS_S, latency_s, 0, _ROWS - 1)] += 1
+            counts[bisect.bisect_left(_LIMITS_S, latency_s, 0, _ROWS - 1)] += count
 
-    def merge(self, other: LatencyCourse) -> None:
-        width_s = other._columns.width_s
+    def widen(self, width_s: int) -> None:
+        """Make the columns at least so wide."""
         while self._columns.width_s < width_s:
             self._columns.double()
             self._join()
+
+    def merge(self, other: LatencyCourse) -> None:
+        width_s = other._columns.width_s
+        self.widen(width_s)
         for column, counts in other._counts.items():
             _add(self._of(column * width_s), counts)
 

@@ -47,12 +47,11 @@ class Peak:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HotRow:
-    """One of the hottest entities, with bounds of how often it was accessed."""
+    """One of the hottest entities, and how often it was accessed."""
 
     partition: str
     row_key: str
-    at_least: int
-    at_most: int
+    accesses: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,9 +217,7 @@ def _rows(traffic: Traffic, page: Page) -> list[RenderableType]:
         rows: list[list[Cell]] = [
             [
                 Text(page.short(f"{partition_name(row.partition)} | {row.row_key}", width), "bold"),
-                f"{row.at_least:,}"
-                if row.at_least == row.at_most
-                else f"{row.at_least:,} to {row.at_most:,}",
+                f"{row.accesses:,}",
             ]
             for row in traffic.hottest_rows
         ]

@@ -25,7 +25,7 @@ from harness.trace.recorder import KEPT_S, Recorder
 from harness.trace.sources import format_of, opened
 from harness.trace.writer import EVERY_S, LATE_MS, TraceWriter
 from tests.support.results import done
-from tests.support.traced import content_of
+from tests.support.traced import content_of, result_of
 
 START = 1_700_000_000
 HEAD = TraceHead(started_ms=START * 1000, source="run", name="test")
@@ -143,7 +143,7 @@ def test_what_was_recorded_is_read(
             (one.entities, one.bytes_sent, one.bytes_received, one.outcome),
         )
 
-    read = [row.result(START) for row in rows]
+    read = [result_of(row, START) for row in rows]
     assert sorted(map(repr, map(seen, read))) == sorted(map(repr, map(seen, results)))
 
 

@@ -299,7 +299,7 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     """Whatever was counted, its encoded form is read as the same counts."""
     tally, row = Tally(), PartitionTally()
     for one in results:
-        label = tally.label_of(one.operation)
+        label = tally.label_of(one.operation.label, one.operation.kind)
         tally.add(label, int(one.done_s), [one])
         tally.kinds[label].latencies.record([one.service_s], [one.service_s + 1.0])
         row.entities[label] = row.entities.get(label, 0) + one.entities

@@ -1,0 +1,149 @@
+"""A trace that is counted by groups has the counts of its operations, one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.counts.ledger import Ledger
+from harness.measure.counts.snapshot import Snapshot
+from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
+from harness.model.outcome import Attempt, Outcome, Result, Scope
+from harness.model.partition import EXACT_PARTITIONS
+from harness.trace.counting import TraceCounts
+from harness.trace.head import TraceHead
+from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
+from tests.support.results import add_all
+from tests.support.traced import result_of
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+START = 1_700_000_000
+ANSWERS = (
+    (204, "", Scope.NONE),
+    (404, "ResourceNotFound", Scope.NONE),
+    (503, "ServerBusy", Scope.PARTITION),
+    (500, "InternalError", Scope.NONE),
+    (500, "OperationTimedOut", Scope.PARTITION),
+    (0, "connection_reset", Scope.NONE),
+)
+
+
+def one_by_one(path: Path) -> Snapshot:
+    """The counts of a trace by the ledger of a run that counts every partition."""
+    trace, ledger = Trace(path), Ledger(cap=10_000)
+    ledger.open_window(0.0, inf)
+    start_s = trace.head.started_ms / 1000
+    results = [result_of(row, start_s) for row in trace.rows()]
+    add_all(ledger, results)
+    start = min(int(result.sent_s) for result in results)
+    return ledger.snapshot(start=start, end=1 + max(int(result.done_s) for result in results))
+
+
+@contextlib.contextmanager
+def counted(path: Path) -> Iterator[TraceCounts]:
+    with (
+        contextlib.closing(Trace(path)) as trace,
+        contextlib.closing(TraceCounts(trace, path.name)) as counts,
+    ):
+        counts.count()
+        yield counts
+
+
+def by_groups(path: Path) -> Snapshot:
+    with counted(path) as counts:
+        return counts.snapshot()
+
+
+@pytest.mark.parametrize("name", ["hot-tenant", "append-only-log"])
+def test_examples_have_the_same_counts(name: str) -> None:
+    """Every figure, chart and percentile of a record."""
+    path = EXAMPLES / name / f"{name}.parquet"
+    assert by_groups(path) == one_by_one(path)
+
+
+def test_of_many_partitions_the_heaviest_are_exact() -> None:
+    """The others are folded into one row; all sums are as before."""
+    path = EXAMPLES / "even-spread" / "even-spread.parquet"
+    whole, folded = one_by_one(path), by_groups(path)
+    known = {part.key: part for part in whole.partitions}
+    assert len(folded.partitions) == EXACT_PARTITIONS < len(known) == 400
+    assert all(part == known[part.key] for part in folded.partitions)
+    least = min(part.entities for part in folded.partitions)
+    kept = {part.key for part in folded.partitions}
+    assert all(part.entities <= least for key, part in known.items() if key not in kept)
+
+    def others(found: Snapshot) -> Snapshot:
+        return dataclasses.replace(found, partitions=(), folded=None, heat=None)
+
+    assert others(folded) == others(whole)
+    assert folded.heat is not None
+    assert sum(sum(one.entities) for one in folded.heat.ranges) == whole.counts.entities
+
+
+@st.composite
+def results(draw: st.DrawFn) -> Result:
+    """An operation of any kind, with up to three attempts."""
+    key = draw(st.sampled_from(["", "a", "b", "ß", WHOLE_TABLE]))
+    table = draw(st.sampled_from(["", "Orders"]))
+    kind = draw(st.sampled_from(list(Kind)))
+    if key == WHOLE_TABLE:
+        kind = Kind.QUERY
+    if kind is Kind.TRANSACTION:
+        rows = draw(st.integers(2, 5))
+        operation = transaction(
+            tuple(
+                Operation(kind=Kind.INSERT, partition_key=key, row_key=f"r{row}", table=table)
+                for row in range(rows)
+            )
+        )
+    else:
+        row_key = "" if kind is Kind.QUERY else draw(st.sampled_from(["r1", "r2"]))
+        operation = Operation(kind=kind, partition_key=key, row_key=row_key, table=table)
+    # Eighths of a second are exact as floats.
+    sent_s = START + draw(st.integers(0, 400)) / 8
+    answers = draw(st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=3))
+    step_s = draw(st.integers(0, 80)) / 8
+    return Result(
+        operation=operation,
+        outcome=draw(st.sampled_from(list(Outcome))),
+        sent_s=sent_s,
+        done_s=sent_s + step_s * len(answers),
+        attempts=tuple(
+            Attempt(
+                status=status,
+                sent_s=sent_s + place * step_s,
+                latency_s=step_s,
+                error_code=code,
+                scope=scope,
+            )
+            for place, (status, code, scope) in enumerate(answers)
+        ),
+        entities=draw(st.integers(0, 3)),
+        entities_returned=draw(st.integers(0, 3)),
+        estimated=draw(st.booleans()),
+        bytes_sent=draw(st.integers(0, 10_000)),
+        bytes_received=draw(st.integers(0, 10_000)),
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(results(), min_size=1, max_size=40))
+def test_groups_come_to_the_counts_of_their_operations(made: list[Result]) -> None:
+    """Whatever outcomes, attempts and times there are."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, recorder = Path(folder) / "made.parquet", Recorder()
+        for result in made:
+            recorder.add(result, "app")
+        with TraceWriter(path, TraceHead(started_ms=START * 1000, source="run")) as writer:
+            writer.append(recorder.drain(0.0, final=True))
+        assert by_groups(path) == one_by_one(path)
