@@ -38,9 +38,10 @@ from harness.trace import grouping
 from harness.trace.engine import Engine
 from harness.trace.head import TraceError
 from harness.trace.operations import UNKNOWN, TracedShape
-from harness.trace.reader import LATEST_MS, Span, Trace, require_numbers, shape_of
+from harness.trace.reader import LATEST_MS, Trace, require_numbers, shape_of
 from harness.trace.schema import MOST_KEY, MOST_LISTED
 from harness.trace.sources import Tell
+from harness.trace.spans import Span
 
 PASSES, ENTITY_PASSES = 4, 2
 """How often a trace is read to be counted, and for its hottest entities."""

@@ -12,10 +12,9 @@ import collections
 import contextlib
 import dataclasses
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -28,12 +27,12 @@ from harness.trace.engine import Engine
 from harness.trace.head import TraceError, TraceHead
 from harness.trace.operations import Answer, Batch, Detail, TracedOperation, TracedShape
 from harness.trace.schema import COLUMNS, DETAILS, FILES, GROUPS, READ, ROWS, SHAPES
+from harness.trace.spans import Group, Span, spans_of
 from harness.trace.writer import ENDING
 
 MOST_WAITING = 500_000
 """Rows that may have to be in memory to bring the others into order."""
 _MOST_METADATA_BYTES = 32 * 1024 * 1024
-_LEAST_ROWS, _PARTS_OF_ROWS = 256, 8
 _ANSWERED_ROWS = 8 * ROWS
 _MOST_SHAPES = 10_000
 LATEST_MS = 4_102_444_800_000
@@ -46,7 +45,6 @@ _MOST = {
     "sent": 2**40,
     "received": 2**40,
 }
-_LAST_ROW = 2**62
 _MOST_NOTES, _MOST_NOTED = 20, 500
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -54,55 +52,6 @@ _DETAILED = (Kind.QUERY, Kind.TRANSACTION)
 _KINDS = {kind.value: kind for kind in Kind}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _SCOPES = frozenset(scope.value for scope in Scope)
-
-
-class Group(NamedTuple):
-    """A group of rows of a file, from the row ``first`` on, with its first and last instant.
-
-    ``values`` are its rows, or the parts of transactions in them if these are more.
-    """
-
-    file: str
-    first: int
-    rows: int
-    first_ms: int
-    last_ms: int
-    values: int
-
-    @property
-    def read_at_once(self) -> int:
-        """Rows of a slice: fewer where they have many parts."""
-        return max(_LEAST_ROWS, min(ROWS, _PARTS_OF_ROWS * ROWS * self.rows // self.values))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Span:
-    """Groups of rows that are read together: all of several files, or some of one."""
-
-    groups: tuple[Group, ...]
-
-    @property
-    def rows(self) -> int:
-        return sum(group.rows for group in self.groups)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """The parameters of a query about it."""
-        first, last = self.groups[0], self.groups[-1]
-        if first.file != last.file:
-            return {"files": self._files, "first": 0, "last": _LAST_ROW}
-        return {"files": [first.file], "first": first.first, "last": last.first + last.rows - 1}
-
-    @property
-    def _files(self) -> list[str]:
-        return [*dict.fromkeys(group.file for group in self.groups)]
-
-    def parts(self) -> list[Span]:
-        """A span for each file, or group of rows; none if it is only one."""
-        if len(self.groups) == 1:
-            return []
-        by = operator.attrgetter("file" if len(self._files) > 1 else "first")
-        return [Span(tuple(part)) for _, part in itertools.groupby(self.groups, by)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -265,26 +214,7 @@ class Trace:
 
     def spans(self, rows: int) -> list[Span]:
         """All rows in spans of about so many, in the order of the files."""
-        spans: list[Span] = []
-        room = 0
-        for _, of_file in itertools.groupby(self._groups, lambda group: group.file):
-            groups = [*of_file]
-            whole = sum(group.rows for group in groups)
-            if spans and whole <= room:
-                spans[-1] = Span(spans[-1].groups + tuple(groups))
-                room -= whole
-                continue
-            room = 0
-            for group in groups:
-                if group is groups[0] or group.rows > room:
-                    spans.append(Span((group,)))
-                    room = rows - group.rows
-                else:
-                    spans[-1] = Span((*spans[-1].groups, group))
-                    room -= group.rows
-            # Only whole files are read together.
-            room = rows - whole if whole <= rows else 0
-        return spans
+        return spans_of(self._groups, rows)
 
     def close(self) -> None:
         self.engine.close()

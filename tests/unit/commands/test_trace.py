@@ -114,7 +114,7 @@ def test_a_trace_for_programs(recorded: Path, command: Command) -> None:
     }
     (hot,) = [one for one in content["hottest_partitions"] if one["partition"] == "hot"]
     assert hot["attempts_by_status"] == {"204": 199, "503 ServerBusy partition": 20}
-    assert content["hottest_entities"][0]["at_least"] == 99
+    assert content["hottest_entities"][0]["accesses"] == 99
     assert content["clients"] == {"app/1.0": 498, "job/2.0": 2}
 
 
