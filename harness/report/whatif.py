@@ -36,6 +36,7 @@ class SchemeRow:
         say: The cell of a scheme; empty where it has none.
         share: The share of a limit that the cell shows as a bar; None without a limit.
         always: Shown even if the cells of all schemes are the same nothing.
+        bounded: A lower bound where the entities that queries walk are one.
     """
 
     label: str
@@ -44,6 +45,12 @@ class SchemeRow:
     share: Callable[[WhatIfRecord, SchemePart], float] | None = None
     bad: Callable[[WhatIfRecord, SchemePart], bool] = lambda found, part: False
     always: bool = True
+    bounded: bool = False
+
+    def text(self, found: WhatIfRecord, part: SchemePart) -> str:
+        """The cell of a scheme, with the sign of a lower bound."""
+        said = self.say(found, part)
+        return f"{_least(part)}{said}" if self.bounded and said else said
 
 
 def rows(found: WhatIfRecord) -> list[SchemeRow]:
@@ -113,6 +120,7 @@ def _peak_row(
         lambda _, part: number(peaks(part)[place].per_s),
         share=lambda _, part: peaks(part)[place].per_s / limit,
         bad=lambda _, part: peaks(part)[place].per_s > limit,
+        bounded=True,
     )
 
 
@@ -149,7 +157,9 @@ def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
     if (first := part.first_limit) is None:
         return "none up to x 10,000" if found.factors else ""
     factor = f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
-    return f"x {factor}, {first.rule}"
+    # The more the queries walk, the earlier is the limit met.
+    most = "≤ " if part.price.walked_is_lower_bound else ""
+    return f"{most}x {factor}, {first.rule}"
 
 
 def _total(found: WhatIfRecord, part: SchemePart) -> str:
@@ -207,23 +217,39 @@ _ROWS = (
         lambda found, part: number(_account(found, part)),
         share=lambda found, part: _account(found, part) / found.account_per_s,
         bad=lambda found, part: _account(found, part) > found.account_per_s,
+        bounded=True,
     ),
-    SchemeRow("request units in all", _total, always=False),
+    SchemeRow("request units in all", _total, always=False, bounded=True),
+    SchemeRow(
+        "billable requests",
+        lambda found, part: f"{part.price.billable:,}",
+        always=False,
+        bounded=True,
+    ),
+    SchemeRow(
+        "entities walked by queries",
+        lambda found, part: f"{part.price.walked:,}",
+        always=False,
+        bounded=True,
+    ),
     SchemeRow(
         "throttled, without retries",
         lambda found, part: percent(part.once.ratio),
         bad=lambda found, part: part.once.throttled > 0,
+        bounded=True,
     ),
     SchemeRow("by the limit of", _by_rule, always=False),
     SchemeRow(
         "throttled attempts, with back-off",
         lambda found, part: percent(part.retried.ratio),
         bad=lambda found, part: part.retried.throttled > 0,
+        bounded=True,
     ),
     SchemeRow(
         "operations that fail nevertheless",
         lambda found, part: _share(part.retried.failed, part.price.operations),
         bad=lambda found, part: part.retried.failed > 0,
+        bounded=True,
     ),
     SchemeRow(
         "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
@@ -493,7 +519,7 @@ def _table(
 
 def _cell(row: SchemeRow, found: WhatIfRecord, part: SchemePart, page: Page) -> Text:
     bad = row.bad(found, part)
-    cell = Text(page.short(row.say(found, part), _NAME_WIDTH), style="yellow" if bad else "")
+    cell = Text(page.short(row.text(found, part), _NAME_WIDTH), style="yellow" if bad else "")
     if row.share is not None:
         share = row.share(found, part)
         cell.append(f" {bar(share, _BAR_WIDTH, page.glyphs)} {percent(share):>5}")

@@ -99,7 +99,7 @@ def _figures(found: WhatIfRecord, part: SchemePart) -> str:
 
 
 def _cell(row: SchemeRow, found: WhatIfRecord, part: SchemePart) -> Cell:
-    text = row.say(found, part)
+    text = row.text(found, part)
     share = None if row.share is None else row.share(found, part)
     if share is not None:
         text += f" ({percent(share)})"

@@ -198,6 +198,7 @@ def test_equals_and_lower_bounds_are_said(tmp_path: Path) -> None:
         "its hottest partition has ≥ 10.0 entities/s"
     ) in text
     assert "1  kept              ≥ 0%      ≥ 70   ≥ 500" in text
+    assert "entities walked by queries 0 ≥ 500" in " ".join(text.split())
 
 
 def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
