@@ -18,6 +18,7 @@ from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import whatif_json, whatif_text
 from harness.trace.sources import opened
+from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import read_scheme
 from harness.trace.whatif.whatif import what_if
 
@@ -87,6 +88,15 @@ class WhatIf:
             metavar="N",
             help="over how many physical partitions (default: as few as can have it)",
         )
+        parser.add_argument(
+            "--rows",
+            action="append",
+            default=[],
+            type=_rows,
+            metavar="[TABLE=]N",
+            help="rows that each table, or this one, had before the trace; without it, what "
+            "queries would read besides is counted as far as the trace shows it, a lower bound",
+        )
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -113,6 +123,7 @@ class WhatIf:
                 rate=args.rate or 1.0,
                 factors=args.rate is not None,
                 version=__version__,
+                rows_said=dict(args.rows),
                 progress=progress,
             )
             progress.end()
@@ -150,6 +161,16 @@ def positive_factor(text: str) -> float:
     if not 0.001 <= value <= 10_000:
         raise argparse.ArgumentTypeError(f"must be a number from 0.001 to 10000, not {cut(text)!r}")
     return value
+
+
+def _rows(text: str) -> tuple[str, int]:
+    """A table in lower case, or `EVERY_TABLE`, and its rows."""
+    table, named, number = text.rpartition("=")
+    if not number.isdecimal() or len(number) > 12 or (named and not table):
+        raise argparse.ArgumentTypeError(
+            f"must be a number of rows, or such as orders=1000, not {cut(text)!r}"
+        )
+    return table.lower() or EVERY_TABLE, int(number)
 
 
 class Steps:

@@ -280,6 +280,10 @@ class StorageLimits:
             self._ramping.served(place, self._ranges, entities, now_s)
             self.wrote((table, key), now_s)
 
+    def take(self, table: str, key: str | None, entities: int, now_s: float) -> None:
+        """Take what a page of a query scans besides those of its first partition."""
+        self._take(table, key, self._ranges.find(table, key or ""), entities, now_s)
+
     def take_elsewhere(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take what passed the bucket of a partition from those of its server and the account."""
         self._servers[self._ranges.find(table, key).server].take(entities, now_s)

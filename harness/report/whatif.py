@@ -259,6 +259,7 @@ _ROWS = (
     _price_row("operations with invalid keys", "refused"),
     _price_row("transactions split", "split", "transactions"),
     _price_row("queries over several partitions", "spread", say=_spread),
+    _price_row("queries over a range of partitions", "ranged", "queries"),
     _price_row("queries that scan the table", "scans", "queries"),
     _price_row("range queries that scan a partition", "unbounded", "queries"),
     _price_row("operations not matched", "unmatched"),

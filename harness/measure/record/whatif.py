@@ -88,6 +88,7 @@ class PricePart(RecordPart):
     collisions: int
     collisions_estimated: bool
     refused: int = 0
+    ranged: int = 0
     billable: int = 0
     walked: int = 0
     walked_is_lower_bound: bool = False

@@ -6,32 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from harness.model.entity import key_problem
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.partition import Partition
 from harness.trace.head import TraceHead
-from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
-from harness.trace.replay.operations import key_range, why_left_out
-from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.operations import TracedOperation, TracedParts, TracedQuery, by_page
+from harness.trace.replay.operations import why_left_out
+from harness.trace.whatif.queries import treated
 from harness.trace.whatif.scheme import Scheme
 
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+_EVERY_PAGE = 10**9
+"""The most entities of a query that is to be read to its end, where a trace has each page."""
 
 
 class RekeyedOperations:
     """Gives operations the keys of a scheme. Keys that the scheme does not match stay.
 
-    A transaction that would span partitions becomes one for each of them, and so does a query. A
-    query whose partitions cannot be told reads the whole table.
+    A transaction that would span partitions becomes one for each of them, and a query one for each
+    range of keys that it needs: see `harness.trace.whatif.queries`.
     """
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, *, by_page: bool = False) -> None:
         self.scheme = scheme
-        self._rekeying = Rekeying(scheme)
-
-    def keys(self, table: str, partition_key: str, row_key: str) -> tuple[str, str]:
-        new = None
-        if self.scheme.applies_to(table):
-            new = self.scheme.keys(partition_key, row_key)
-        return (partition_key, row_key) if new is None else new
+        self.keys = scheme.new_keys
+        self._by_page = by_page
 
     def matches(self, row: TracedOperation) -> bool:
         """Whether an operation has new keys, as far as its own keys tell; True without keys."""
@@ -75,37 +71,27 @@ class RekeyedOperations:
 
     def _queries(self, row: TracedOperation) -> Iterator[TracedOperation]:
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
-        treated = self._rekeying.treated(row.shape.table, row.partition_key, query)
-        number = max(1, len(treated.names))
-        for place, name in enumerate(treated.names):
-            partition = Partition.named(name)
+        found = treated(self.scheme, row.shape.table, row.partition_key, query)
+        if found.kept:
+            yield row
+            return
+        number = len(found.ranges)
+        top = query.top if found.exact else None
+        if top is None and self._by_page and not found.limited:
+            top = _EVERY_PAGE
+        for place, one in enumerate(found.ranges):
             yield row._replace(
-                partition_key=partition.key,
+                partition_key=one.partition_key,
                 entities=_part(row.entities, place, number),
                 returned=_part(row.returned, place, number),
                 bytes_received=row.bytes_received // number,
-                detail=self._bounds(row, query, over=partition.whole_table),
+                detail=TracedQuery(
+                    *one[1:],
+                    compared=query.compared,
+                    selected=query.selected,
+                    top=top,
+                ),
             )
-
-    def _bounds(self, row: TracedOperation, query: TracedQuery, *, over: bool) -> TracedQuery:
-        """The query with the bounds of its rows under the new keys."""
-        bare = TracedQuery(compared=query.compared, selected=query.selected, top=query.top)
-        keys, scheme = key_range(row), self.scheme
-        if row.partition_key == WHOLE_TABLE:
-            # New PartitionKeys sort in another way.
-            return query if scheme.identity else bare
-        values = scheme.values(row.partition_key or "", None)
-        if values is None:
-            return query
-        if over or not scheme.row_template.keeps_row_order:
-            return bare
-        start = scheme.row_template.fill({**values, "row_key": ""})
-        row_from = None if keys.row_from is None else start + keys.row_from
-        row_before = None if keys.row_before is None else start + keys.row_before
-        if start:
-            row_from = row_from or start
-            row_before = row_before or start[:-1] + chr(ord(start[-1]) + 1)
-        return bare._replace(row_from=row_from, row_before=row_before)
 
 
 def _part(whole: int, place: int, number: int) -> int:
@@ -119,7 +105,9 @@ class Selection:
 
     def __init__(self, head: TraceHead, scheme: Scheme | None = None) -> None:
         self._head = head
-        self.rekeyed = None if scheme is None else RekeyedOperations(scheme)
+        self.rekeyed = None
+        if scheme is not None:
+            self.rekeyed = RekeyedOperations(scheme, by_page=by_page(head))
 
     def why_left_out(self, row: TracedOperation) -> str:
         """Why an operation is not sent; empty if it is."""

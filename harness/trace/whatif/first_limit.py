@@ -13,6 +13,7 @@ from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfReco
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import WINDOWS_S, Progress, Projection
 from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rows_before import RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.units import Loads, unit_of
 
@@ -33,13 +34,14 @@ def first_limit(
     record: WhatIfRecord,
     *,
     rows: bool,
+    before: RowsBefore | None = None,
     progress: Progress,
 ) -> FirstLimitPart | None:
     """The least multiple of the traffic that is throttled, by bisection; None if there is none.
 
     Args:
         part: The traffic under this scheme at the rate of the record.
-        rows: As of a `Projection`.
+        rows: As of a `Rekeying`, with ``before``.
     """
     shares = [
         part.partition_peaks[0].per_s / record.partition_per_s,
@@ -49,7 +51,7 @@ def first_limit(
         shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
     if not max(shares):
         return None
-    traffic = _Traffic(trace, scheme, limits, rows=rows, progress=progress)
+    traffic = _Traffic(trace, scheme, limits, rows=rows, before=before, progress=progress)
     factor = min(_MOST_FACTOR, max(_LEAST_FACTOR, record.rate / max(shares)))
     passing, failing, found = 0.0, 0.0, traffic.throttled_at(factor)
     last = found
@@ -83,10 +85,17 @@ class _Traffic:
     """A trace under a scheme, at any rate."""
 
     def __init__(
-        self, trace: Trace, scheme: Scheme, limits: GatewayLimits, *, rows: bool, progress: Progress
+        self,
+        trace: Trace,
+        scheme: Scheme,
+        limits: GatewayLimits,
+        *,
+        rows: bool,
+        before: RowsBefore | None,
+        progress: Progress,
     ) -> None:
         self._trace, self._scheme, self._limits = trace, scheme, limits
-        self._rows, self._progress = rows, progress
+        self._rows, self._before, self._progress = rows, before, progress
         self._rekeying = self._rekeyed()
         self._kept: list[Loads] | None = None
         if trace.operations <= _MOST_KEPT:
@@ -111,7 +120,7 @@ class _Traffic:
 
     def _rekeyed(self) -> Rekeying:
         unit = unit_of(self._limits, self._trace.head)
-        return Rekeying(self._scheme, unit, rows=self._rows)
+        return Rekeying(self._scheme, unit, rows=self._rows, before=self._before)
 
     def _repeated(self, factor: float, projection: Projection) -> Iterator[Loads]:
         """The loads, repeated until they last as long as the longest window."""

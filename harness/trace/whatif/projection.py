@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import heapq
 import itertools
+import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
@@ -254,13 +256,15 @@ class Projection:
             if end > start:
                 part = loads.between(start, end)
                 self._waiting.append(part)
-                self._largest = max(self._largest, max(part.amounts))
+                self._largest = max(self._largest, part.largest)
                 sums = self._sums
                 for name, count in zip(part.names, part.amounts, strict=True):
                     if name in sums:
                         sums[name] += count
                     else:
                         sums[name] = count
+                for _, name, count in part.shares():
+                    sums[name] = sums.get(name, 0) + count
                 if self._rate != 1 and not self._brief:
                     self._draw(part)
             if end < length:
@@ -302,6 +306,7 @@ class Projection:
             refused=self._rekeying.refused,
             price=PricePart(
                 **dataclasses.asdict(price),
+                billable=(self._retried or self._once).throttling.attempts,
                 collisions=collisions.count,
                 collisions_estimated=collisions.estimated,
             ),
@@ -332,15 +337,16 @@ class Projection:
             return
         number = sum(len(part.names) for part in self._waiting)
         places = self._rekeying.places
+        walked = {places[part.names[at]] for part in self._waiting for at in part.walks}
         demand = Demand(
             {places[name]: count for name, count in sums.items()},
             self._largest,
             scans=self._rekeying.price.queries > 0,
         )
         self._most = max(self._most, demand.total)
-        doubtful = self._once.serve(second, demand, number)
+        doubtful = self._once.serve(second, demand, number, walked)
         if self._retried is not None:
-            doubtful = doubtful | self._retried.serve(second, demand, number)
+            doubtful = doubtful | self._retried.serve(second, demand, number, walked)
         elif doubtful and not self._brief:
             # Until now nothing was refused, so that retries made no difference.
             self._retried = self._once.forked(BACKOFF)
@@ -357,7 +363,12 @@ class Projection:
     def _draw(self, part: Loads) -> None:
         """Bring operations into the heat map, whose seconds are not those of the simulation."""
         drawn = self._drawn
-        for at_ms, name, count in zip(part.instants, part.names, part.amounts, strict=True):
+        drawable: Iterable[tuple[int, str, int]] = zip(
+            part.instants, part.names, part.amounts, strict=True
+        )
+        if part.walks:
+            drawable = heapq.merge(drawable, part.shares(), key=operator.itemgetter(0))
+        for at_ms, name, count in drawable:
             if at_ms >= (self._drawn_second + 1) * 1000:
                 self._paint(self._started_s + self._drawn_second, drawn)
                 drawn = self._drawn = {}

@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from harness.gateway.demand import Place
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
 from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
+from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
-from harness.trace.whatif.scheme import ROW_KEY, Field, KeySource, Scheme
-from harness.trace.whatif.units import ENTITIES, NOTHING, Loads, LoadUnit, Places, Scanned
+from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.scheme import ROW_KEY, Scheme
+from harness.trace.whatif.units import (
+    ENTITIES,
+    NOTHING,
+    Loads,
+    LoadUnit,
+    Places,
+    Scanned,
+    Walk,
+)
+from harness.trace.whatif.walks import Walks, divided, pages_of
 
 _KEPT = 50_000
 """Keys and queries whose treatment is remembered."""
-_MOST_PARTITIONS = 1000
-"""A query that would need more partitions reads the whole table instead."""
 _MOST_SAMPLES = 5
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
+_POINT_QUERY, _DELETE = Kind.POINT_QUERY, Kind.DELETE
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,12 +50,16 @@ class Price:
         unmatched: Operations whose keys no regular expression of the scheme matches; they keep
             their keys.
         split: Transactions whose parts would be in several partitions.
-        spread: Queries of fewer partitions before that would need several, but not all.
-        needed: Partitions that these queries would need, added up.
-        most_needed: Partitions that one of them would need.
+        spread: Queries that would become several, of a partition or of a range of them each.
+        needed: Queries that these would become, added up.
+        most_needed: Queries that one of them would become.
+        ranged: Queries of one partition before that would need a range of partitions.
         scans: Queries of fewer partitions before that would have to read the whole table.
         unbounded: Queries of a range of RowKeys that would have to read the whole partition.
         refused: Operations with a key that the service refuses. Their load counts nevertheless.
+        walked: Entities that the queries would walk.
+        walked_is_lower_bound: They may walk more, because rows that were there before the trace,
+            and that no operation showed, may be in what they read.
     """
 
     operations: int = 0
@@ -55,21 +71,12 @@ class Price:
     spread: int = 0
     needed: int = 0
     most_needed: int = 0
+    ranged: int = 0
     scans: int = 0
     unbounded: int = 0
     refused: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TreatedQuery:
-    """What becomes of a query: its partitions, and which sums it adds to."""
-
-    names: tuple[str, ...]
-    unknown: bool = False
-    unmatched: bool = False
-    spread: bool = False
-    scan: bool = False
-    unbounded: bool = False
+    walked: int = 0
+    walked_is_lower_bound: bool = False
 
 
 _Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[int]]
@@ -80,6 +87,7 @@ class _Placed(NamedTuple):
     """Where an entity belongs: its partition as named in counts, and the digest of that name.
 
     Attributes:
+        key: The PartitionKey.
         unmatched: It keeps its keys, because no pattern matches them.
         problem: Why the service would refuse one of the keys; empty if it would not.
         notable: Whether one of these two is the case.
@@ -87,6 +95,7 @@ class _Placed(NamedTuple):
 
     name: str
     digest: int
+    key: str
     unmatched: bool = False
     problem: str = ""
     notable: bool = False
@@ -124,13 +133,25 @@ class _Names(dict[str, str]):
 class Rekeying:
     """Applies one scheme to the operations of a trace.
 
+    Args:
+        rows: Whether it matters which rows are there: not if no query scans them.
+        before: The rows that were there before the trace; None if the rows that queries walk are
+            not to be counted.
+
     Attributes:
         samples: A few recorded keys: PartitionKey and RowKey.
         places: Table and PartitionKey of the names in `loads`.
         cross_partition: The names that stand for several partitions.
     """
 
-    def __init__(self, scheme: Scheme, unit: LoadUnit = ENTITIES, *, rows: bool = True) -> None:
+    def __init__(
+        self,
+        scheme: Scheme,
+        unit: LoadUnit = ENTITIES,
+        *,
+        rows: bool = True,
+        before: RowsBefore | None = None,
+    ) -> None:
         self.scheme = scheme
         self.unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
         self.price = Price()
@@ -145,6 +166,9 @@ class Rekeying:
         self._names: dict[str, _Names] = {}
         self._kept = 0
         self._queries: dict[tuple[str, str | None, Detail], TreatedQuery] = {}
+        self._walks = Walks(scheme, before)
+        # Whether it matters which rows are where.
+        self._counted = before is not None
 
     def loads(self, batch: Batch) -> Loads:
         """What the operations ask for.
@@ -159,11 +183,16 @@ class Rekeying:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
         amounts = self.unit.amounts(batch, known)
-        columns = self._recorded if self.scheme.identity else self._replaced
+        plain = self.scheme.identity and not self._counted
+        if plain and self.unit is ENTITIES:
+            # A query with several pages takes several requests.
+            plain = not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
+        columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
             effects = Effects(batch, known, amounts, self.unit.without_row)
-        return Loads(*columns(batch, amounts), effects)
+        walks = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is Walk]
+        return Loads(*columns, effects, walks)
 
     def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
         """The loads where every key stays as it is: one for each operation."""
@@ -185,13 +214,19 @@ class Rekeying:
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
         names = [named[shape][key] for shape, key in zip(shapes, keys, strict=True)]
-        each = self.unit.each_asked
+        each = self.unit.each_page
         asked = {
-            shape: (each(shape, all_partitions=False), each(shape, all_partitions=True))
+            shape: [pages_of(shape) * each(shape, all_partitions=whole) for whole in (False, True)]
             for shape in numbers
             if shape.kind is _QUERY
         }
-        self.price.queries += sum(numbers[shape] for shape in asked)
+        if asked:
+            self.price.queries += sum(numbers[shape] for shape in asked)
+            self.price.walked += sum(
+                count
+                for shape, count in zip(batch.shapes, batch.entities, strict=True)
+                if shape in asked
+            )
         if asked:
             counts = [
                 Scanned(count + asked[shape][name in self.cross_partition])
@@ -208,7 +243,7 @@ class Rekeying:
         names: list[str] = []
         counts: list[int] = []
         origins: list[int] = []
-        price, entity, unit = self.price, self._entity, self.unit
+        price, entity, counted = self.price, self._entity, self._counted
         for origin, (at_ms, shape, partition_key, row_key, entities, detail) in enumerate(
             zip(
                 batch.at_ms,
@@ -223,22 +258,22 @@ class Rekeying:
             entities = entities or _wanted(shape, entities, detail)
             kind, table = shape.kind, shape.table
             if kind is _QUERY:
-                self._query(table, partition_key, detail, at_ms, instants, names)
-                if partitions := len(instants) - len(counts):
-                    each = unit.each_asked(shape, all_partitions=names[-1] in self.cross_partition)
-                    _share(entities, partitions, each, counts)
-                    origins += itertools.repeat(origin, partitions)
+                for name, amount, at in self._query(batch, origin, entities):
+                    instants.append(at_ms)
+                    names.append(name)
+                    counts.append(amount)
+                    origins.append(at)
                 continue
             if kind is _TRANSACTION:
                 price.transactions += 1
-                parts = self._parts(table, partition_key, detail, entities)
+                parts = self._parts(shape, partition_key, detail, entities)
                 for part in parts:
                     instants.append(at_ms)
                     names.append(part[0])
                     counts.append(part[1])
                     origins.append(origin if len(parts) == 1 else -1)
                 continue
-            placed = entity(table, partition_key, row_key)
+            placed = entity(table, partition_key, row_key, _stays(shape, kind) if counted else None)
             if placed is None:
                 price.unknown += 1
             else:
@@ -248,8 +283,14 @@ class Rekeying:
                 origins.append(origin)
         return instants, names, counts, origins
 
-    def _entity(self, table: str, partition_key: str | None, row_key: str | None) -> _Placed | None:
-        """Where an entity belongs, which is noted for collisions; None if that cannot be told."""
+    def _entity(
+        self, table: str, partition_key: str | None, row_key: str | None, stays: bool | None
+    ) -> _Placed | None:
+        """Where an entity belongs, which is noted for collisions; None if that cannot be told.
+
+        ``stays``: whether the row is there from now on; None if that does not follow, or does not
+        matter.
+        """
         if partition_key is None:
             return None
         of_table = self._known.get(table)
@@ -286,6 +327,10 @@ class Rekeying:
                 placed = placed._replace(problem=problem, notable=True)
         if placed.notable:
             self._note(placed)
+        if stays is not None:
+            self._walks.note(table, placed.key + BETWEEN + new_row_key, stays=stays)
+        if scheme.identity:
+            return placed
         digest = zlib.crc32(new_row_key.encode("utf-8", "surrogatepass"), placed.digest)
         if not digest & self.collisions.mask:
             self.collisions.add(digest, (placed.name, new_row_key), (partition_key, row_key))
@@ -324,7 +369,8 @@ class Rekeying:
             problem = self.unit.key_problem(partition_key, row=False) or ""
             if problem:
                 problem = f"PartitionKey {echoed(partition_key)} {problem}"
-        return _Placed(name, digest_of(name), unmatched, problem, unmatched or bool(problem))
+        notable = unmatched or bool(problem)
+        return _Placed(name, digest_of(name), partition_key, unmatched, problem, notable)
 
     def _sample(self, batch: Batch) -> None:
         """Keep a few recorded keys, of different partitions."""
@@ -339,17 +385,20 @@ class Rekeying:
                     return
 
     def _parts(
-        self, table: str, partition_key: str | None, detail: Detail, entities: int
+        self, shape: TracedShape, partition_key: str | None, detail: Detail, entities: int
     ) -> list[tuple[str, int]]:
         """Entities of a transaction by new partition; it counts whole or not at all."""
         row_keys: tuple[str | None, ...] = (None,)
+        stays: Sequence[bool | None] = (None,)
         if isinstance(detail, TracedParts):
             row_keys = detail.row_keys
+            counted = self._counted
+            stays = [_stays(shape, kind) if counted else None for kind in detail.kinds]
         found: collections.Counter[str] = collections.Counter()
         price = self.price
         unmatched, refused = price.unmatched, price.refused
-        for row_key in row_keys:
-            placed = self._entity(table, partition_key, row_key)
+        for row_key, there in zip(row_keys, stays, strict=True):
+            placed = self._entity(shape.table, partition_key, row_key, there)
             # However many of its parts are not matched or refused, it is one operation.
             price.unmatched = min(price.unmatched, unmatched + 1)
             price.refused = min(price.refused, refused + 1)
@@ -365,67 +414,51 @@ class Rekeying:
             ]
         return [(name, entities or NOTHING) for name in found]
 
-    def _query(
-        self,
-        table: str,
-        partition_key: str | None,
-        detail: Detail,
-        at_ms: int,
-        instants: list[int],
-        names: list[str],
-    ) -> None:
-        price = self.price
+    def _query(self, batch: Batch, at: int, amount: int) -> Iterator[tuple[str, int, int]]:
+        """Names, amounts and origins of the loads of a query, one for each of its ranges.
+
+        ``amount`` is what it took when it was recorded.
+        """
+        price, unit = self.price, self.unit
         price.queries += 1
-        query = (table, partition_key, detail)
-        treated = self._queries.get(query)
-        if treated is None:
+        shape, detail, recorded = batch.shapes[at], batch.details[at], batch.entities[at]
+        key = (shape.table, batch.partition_keys[at], detail)
+        found = self._queries.get(key)
+        query = detail if isinstance(detail, TracedQuery) else TracedQuery()
+        if found is None:
             if len(self._queries) >= _KEPT:
                 self._queries.clear()
-            treated = self._queries[query] = self.treated(*query)
-        price.unknown += treated.unknown
-        price.unmatched += treated.unmatched
-        price.scans += treated.scan
-        price.unbounded += treated.unbounded
-        if treated.spread:
+            found = self._queries[key] = treated(self.scheme, key[0], key[1], query)
+        price.unknown += found.unknown
+        price.unmatched += found.unmatched
+        price.ranged += found.ranged
+        price.scans += found.scan
+        price.unbounded += found.unbounded
+        if found.spread:
             price.spread += 1
-            price.needed += len(treated.names)
-            price.most_needed = max(price.most_needed, len(treated.names))
-        names += treated.names
-        instants += itertools.repeat(at_ms, len(treated.names))
+            price.needed += len(found.ranges)
+            price.most_needed = max(price.most_needed, len(found.ranges))
+        walked, sure = self._walks.of(shape, found, query, recorded, batch.returned[at])
+        price.walked_is_lower_bound |= not sure
+        entities = sum(one.entities for one in walked)
+        price.walked += entities
+        more = unit.more_scanned(entities - recorded) if entities > recorded else 0
+        page_s = (batch.done_ms[at] - batch.at_ms[at]) / 1000 / pages_of(shape)
+        parts = [one.entities for one in walked]
+        if unit is not ENTITIES:
+            parts = divided(amount + more, parts)
+        for one, part in zip(walked, parts, strict=True):
+            name = self.name(shape.table, one.one.partition_key)
+            if unit is not ENTITIES:
+                each = unit.each_page(shape, all_partitions=one.one.several)
+                yield name, Scanned(part + one.pages * each), at
+            elif one.pages > 1 or (one.one.several and one.shares):
+                yield name, one.in_pages(page_s, functools.partial(self._place, shape.table)), -1
+            else:
+                yield name, Scanned(part), at
 
-    def treated(self, table: str, partition_key: str | None, detail: Detail) -> TreatedQuery:
-        scheme = self.scheme
-        whole = self.name(table, WHOLE_TABLE)
-        if partition_key is None:
-            return TreatedQuery((), unknown=True)
-        if scheme.identity or not scheme.applies_to(table):
-            return TreatedQuery((self.name(table, partition_key),))
-        query = detail if isinstance(detail, TracedQuery) else TracedQuery()
-        if partition_key == WHOLE_TABLE:
-            bounded = query.partition_from is not None or query.partition_before is not None
-            return TreatedQuery((whole,), scan=bounded)
-        values = scheme.values(partition_key, None)
-        if values is None:
-            return TreatedQuery((self.name(table, partition_key),), unmatched=True)
-        choices = [
-            (part,) if isinstance(part, str) else self._choices(part, values, query)
-            for part in scheme.partition_template.parts
-        ]
-        number = 1
-        for one in choices:
-            number *= len(one or ())
-        if not 0 < number <= _MOST_PARTITIONS:
-            return TreatedQuery((whole,), scan=True)
-        names = tuple(
-            self.name(table, "".join(texts))
-            for texts in itertools.product(*(one for one in choices if one is not None))
-        )
-        bounded = query.row_from is not None or query.row_before is not None
-        return TreatedQuery(
-            names,
-            spread=len(names) > 1,
-            unbounded=bounded and not scheme.row_template.keeps_row_order,
-        )
+    def _place(self, table: str, partition_key: str) -> tuple[str, Place]:
+        return self.name(table, partition_key), (table, partition_key)
 
     def name(self, table: str, partition_key: str) -> str:
         name = f"{table}/{partition_key}" if table else partition_key
@@ -439,22 +472,6 @@ class Rekeying:
             places[name] = table, partition_key
         return name
 
-    def _choices(
-        self, part: Field, values: dict[str, str], query: TracedQuery
-    ) -> tuple[str, ...] | None:
-        """The values that a part may have in the rows of a query; None if they cannot be told."""
-        if KeySource.ROW_KEY not in part.sources:
-            return (part.reference.of(values),)
-        if query.row_from is not None and query.row_before is not None:
-            bounds = [
-                self.scheme.values(values["partition_key"], row_key)
-                for row_key in (query.row_from, query.row_before)
-            ]
-            found = {part.reference.of(one) for one in bounds if one is not None}
-            if None not in bounds and len(found) == 1 and not part.choices:
-                return tuple(found)
-        return part.choices or None
-
 
 def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
     """What an operation asks for, or would have asked for if it had been served."""
@@ -463,8 +480,14 @@ def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
     return len(detail.kinds) if isinstance(detail, TracedParts) else 1
 
 
-def _share(entities: int, partitions: int, more: int, counts: list[int]) -> None:
-    """Append the entities of one query, divided evenly, and ``more`` for each partition."""
-    each, rest = divmod(entities, partitions)
-    each += more
-    counts += [Scanned(each + 1)] * rest + [Scanned(each)] * (partitions - rest)
+def _stays(shape: TracedShape, kind: Kind) -> bool | None:
+    """Whether a row is there after an operation on it; None if that does not follow.
+
+    Operations that the service failed to serve count as if it had served them.
+    """
+    outcome = shape.outcome
+    if not (outcome.succeeded or outcome.wanted_again):
+        return None
+    if kind is _POINT_QUERY:
+        return True if outcome.succeeded else None
+    return kind is not _DELETE

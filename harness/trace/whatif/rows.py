@@ -196,10 +196,12 @@ class MissingRows:
 
     Attributes:
         places: The number of rows that differ, by partition.
+        net: How many rows are missing, less those that are still there, by partition.
     """
 
     def __init__(self) -> None:
         self.places: dict[Place, int] = {}
+        self.net: dict[Place, int] = {}
         # By partition and recorded key: 1 for a missing row, -1 for one that is still there.
         self._rows: dict[tuple[Place, str], dict[str, int]] = {}
         self._number = 0
@@ -243,14 +245,15 @@ class MissingRows:
         elif not known and self._number < _KEPT:
             self._number += 1
             self.places[place] = self.places.get(place, 0) + 1
+            self.net[place] = self.net.get(place, 0) + by
             self._rows.setdefault((place, key), {})[row] = by
 
     def _forget(self, place: Place, key: str, row: str) -> None:
         rows = self._rows[place, key]
-        del rows[row]
+        self.net[place] -= rows.pop(row)
         if not rows:
             del self._rows[place, key]
         self._number -= 1
         self.places[place] -= 1
         if not self.places[place]:
-            del self.places[place]
+            del self.places[place], self.net[place]

@@ -23,6 +23,7 @@ import pydantic
 
 from harness.model.errors import SetupError, cut
 from harness.model.files import mistake, mistakes_error, read_toml_file
+from harness.workload.keys.beginnings import Beginning, of_pattern
 from harness.workload.keys.template import Reference, Template, parse_template
 
 LONGEST_PATTERN = 1000
@@ -44,10 +45,9 @@ class Field:
     reference: Reference
     sources: frozenset[KeySource]
 
-    @property
-    def plain(self) -> bool:
-        """Whether the value is the recorded RowKey itself."""
-        return self.reference.names == (ROW_KEY,) and not self.reference.function.text
+    def is_plain(self, name: str) -> bool:
+        """Whether the part is the value of this name itself."""
+        return self.reference.names == (name,) and not self.reference.function.text
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class NewKey:
     def keeps_row_order(self) -> bool:
         """Whether rows of one partition keep their order: the recorded RowKey ends the new one."""
         last = self.parts[-1]
-        return isinstance(last, Field) and last.plain and len(self.by_row) == 1
+        return isinstance(last, Field) and last.is_plain(ROW_KEY) and len(self.by_row) == 1
 
 
 class Scheme:
@@ -122,6 +122,11 @@ class Scheme:
         new_row_key = row_key if self.keeps_row_key else self.row_template.fill(values)
         return self.partition_template.fill(values), new_row_key
 
+    def new_keys(self, table: str, partition_key: str, row_key: str) -> tuple[str, str]:
+        """The keys of an entity, which keeps those that the scheme does not match."""
+        new = self.keys(partition_key, row_key) if self.applies_to(table) else None
+        return (partition_key, row_key) if new is None else new
+
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""
         values = {PARTITION_KEY: partition_key}
@@ -130,6 +135,17 @@ class Scheme:
         if row_key is not None and not self.takes_row(row_key, values):
             return None
         return values
+
+    def begun(self, partition_key: Beginning | None, row_key: Beginning) -> dict[str, Beginning]:
+        """What the values of keys begin with of which the beginning is known.
+
+        Those of the PartitionKey are left out where it is None.
+        """
+        begun = {ROW_KEY: row_key} | _begun(self.match_row_key, row_key)
+        if partition_key is not None:
+            begun |= {PARTITION_KEY: partition_key}
+            begun |= _begun(self.match_partition_key, partition_key)
+        return begun
 
     def takes_row(self, row_key: str, values: dict[str, str]) -> bool:
         """Set the values of the RowKey; False if its regular expression does not match."""
@@ -144,6 +160,10 @@ def _part_of(
         [name], take = references[0].names, references[0].function.of
         return lambda values: take(values[name])
     return lambda values: tuple([reference.of(values) for reference in references])
+
+
+def _begun(pattern: re.Pattern[str] | None, key: Beginning) -> dict[str, Beginning]:
+    return {} if pattern is None else of_pattern(pattern.pattern, key)
 
 
 def _match(pattern: re.Pattern[str] | None, key: str, values: dict[str, str]) -> bool:

@@ -2,7 +2,8 @@
 
 A screening finds which schemes are worth an exact calculation. DuckDB reads the columns, each
 different key is looked at once for all schemes, and partitions are told apart by the digests of
-their keys. Loads are in entities, whatever the limits are.
+their keys. Loads are in entities, whatever the limits are. A query that a scheme widens counts the
+entities that it scanned when it was recorded.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 from harness.measure.record.whatif import HotPart, PeakPart
 from harness.measure.verdict.ranking import Standing, breaks
 from harness.model.outcome import Outcome
+from harness.model.partition import Partition
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.schema import PART
 from harness.trace.whatif.digests import Array, digests_of
 from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, keeps_entities
 from harness.trace.whatif.load_sums import MOST_SECONDS, SEVERAL, LoadSums, PartitionLoads
-from harness.trace.whatif.rekeying import Rekeying, TreatedQuery
+from harness.trace.whatif.queries import TreatedQuery, treated
 from harness.trace.whatif.scheme import Scheme
 
 _MOST_TRACKED = 50_000
@@ -218,7 +220,6 @@ class _Screening:
 
     def __init__(self, scheme: Scheme, partition_per_s: float, account_per_s: float) -> None:
         self._scheme = scheme
-        self._rekeying = Rekeying(scheme, rows=False)
         self._treated: dict[tuple[str, str | None, TracedQuery], tuple[TreatedQuery, Array]] = {}
         self._sums = LoadSums(partition_per_s, account_per_s)
         self._collisions = None if keeps_entities(scheme) else _Collisions()
@@ -317,18 +318,20 @@ class _Screening:
 
     def _queries(self, table: KeyColumns, keys: NewKeys) -> PartitionLoads:
         """The loads of queries, divided evenly over the partitions that they need."""
-        treated = [self._of_query(table, keys, *query) for query in table.queries]
+        found = [self._of_query(table, keys, *query) for query in table.queries]
         counts, times = self._counts, np.bincount(table.asked).tolist()
-        for number, (one, _) in zip(times, treated, strict=True):
+        for number, (one, _) in zip(times, found, strict=True):
             counts.unknown += number * one.unknown
             counts.unmatched += number * one.unmatched
             counts.spread += number * one.spread
             counts.scans += number * one.scan
-            counts.needed += number * len(one.names)
-        names = [name for one, _ in treated for name in one.names]
-        numbers = np.concatenate([numbers for _, numbers in treated])
+            counts.needed += number * len(one.ranges)
+        names = [
+            Partition(table.name, one.partition_key).name for of, _ in found for one in of.ranges
+        ]
+        numbers = np.concatenate([numbers for _, numbers in found])
         self._found.append((numbers, names.__getitem__))
-        sizes = np.array([len(numbers) for _, numbers in treated])
+        sizes = np.array([len(numbers) for _, numbers in found])
         needed = sizes[table.asked]
         query = np.repeat(np.arange(len(table.asked)), needed)
         # Places within the partitions of a query.
@@ -348,9 +351,9 @@ class _Screening:
         if query not in self._treated:
             if len(self._treated) >= _MOST_TRACKED:
                 self._treated.clear()
-            treated = self._rekeying.treated(*query)
-            of_names = [self._rekeying.places[name][1] for name in treated.names]
-            numbers = table.numbers(digests_of([one or "" for one in of_names]).crc)
-            numbers[[one is None for one in of_names]] = SEVERAL
-            self._treated[query] = treated, numbers
+            found = treated(self._scheme, *query)
+            keys_of = [one.partition_key for one in found.ranges]
+            numbers = table.numbers(digests_of(keys_of).crc)
+            numbers[[one.several for one in found.ranges]] = SEVERAL
+            self._treated[query] = found, numbers
         return self._treated[query]

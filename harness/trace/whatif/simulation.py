@@ -18,8 +18,9 @@ from collections.abc import Iterator, Sequence, Set
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
+from harness.gateway.storage import Passage
 from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowScan
-from harness.trace.whatif.units import NOTHING, Scanned, name_of
+from harness.trace.whatif.units import NOTHING, Scanned, Walk, name_of
 from harness.workload.retry import RetryPolicy
 
 _MOST_LOST = 50_000
@@ -81,6 +82,7 @@ class Simulation:
         self._due: list[Request] = []
         self._number = 0
         self._doubtful: Set[Place] = frozenset()
+        self._walks = False
         self._missing = MissingRows()
         self.lost: dict[Place, int] = {}
         self.lost_entities = 0
@@ -102,17 +104,28 @@ class Simulation:
         other._waits = _waits(policy, self._seed)
         return other
 
-    def serve(self, second: int, demand: Demand, operations: int) -> Set[Place]:
+    def serve(
+        self, second: int, demand: Demand, operations: int, walked: Set[Place] = frozenset()
+    ) -> Set[Place]:
         """Pass the operations of a second that no limit could refuse, as a whole.
+
+        Args:
+            walked: Where queries with several pages or partitions are sent: they are always
+                simulated.
 
         Returns:
             The partitions whose operations have to be simulated one by one; all others are done.
         """
         self._retry(second)
         self._due = self._later.pop(second, [])
-        retries: dict[Place, int] = {}
+        retries = dict.fromkeys(walked, 0)
+        self._walks = bool(walked)
         for _, _, place, _, entities, _, _ in self._due:
             retries[place] = retries.get(place, 0) + entities
+            if type(entities) is Walk:
+                self._walks = True
+                for _, other, count in entities.pages[0].shares:
+                    retries[other] = retries.get(other, 0) + count
         if missing := self._missing.places:
             for place in demand.entities:
                 if place in missing:
@@ -127,7 +140,9 @@ class Simulation:
 
         Of them, only those of the partitions that `serve` returned are simulated.
         """
-        of_place: dict[Place, list[Request]] = {place: [] for place in self._model.alone}
+        # A query over several partitions takes from those that nothing else could refuse too.
+        alone = () if self._walks else self._model.alone
+        of_place: dict[Place, list[Request]] = {place: [] for place in alone}
         others: list[Request] = []
         for request in _in_order([*self._due, *operations]):
             place = request[2]
@@ -183,7 +198,10 @@ class Simulation:
                 entities = self._asked_for(request)
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Scanned else entities
-            if passage is not None:
+            if type(entities) is Walk:
+                assert passage is not None
+                rule = self._rule_against_page(request, entities, passage, soon, second)
+            elif passage is not None:
                 rule = passage.admit(place, asked, entities, now_s)
             else:
                 rule = self._model.admit(*place, asked, now_s, entities - asked)
@@ -205,6 +223,38 @@ class Simulation:
             by_rule[rule] += attempts
         if passage is not None:
             passage.end()
+
+    def _rule_against_page(
+        self, request: Request, walk: Walk, passage: Passage, soon: list[Request], second: int
+    ) -> str:
+        """Send a page to its first partition; if it passes, the next one follows.
+
+        What others than doubtful partitions are asked for is taken already, but for retries.
+        """
+        now_s, _, place, attempt, _, _, origin = request
+        storage, page = self._model.storage, walk.pages[0]
+        assert storage is not None
+        net, late = self._missing.net, attempt > 1
+        takes = [
+            (at, max(0, count - net.get(at, 0)))
+            for _, at, count in page.shares
+            if late or at in self._doubtful
+        ]
+        first = page.shares[0][1] if page.shares else place
+        if not page.shares or (page.own and place != first):
+            takes.append((place, page.own))
+        rule = passage.admit(first, 1, sum(count for at, count in takes if at == first), now_s)
+        if rule:
+            return rule
+        for at, count in takes:
+            if at != first:
+                storage.take(*at, count, now_s)
+        if (rest := walk.rest) is not None:
+            self._number = number = self._number + 1
+            self.throttling.attempts += 1
+            due_s = now_s + walk.page_s
+            self._send((due_s, number, place, 1, rest, 0, origin), soon, second)
+        return ""
 
     def _asked_for(self, request: Request) -> int:
         """What a request to a partition with missing rows takes if it passes."""
@@ -259,16 +309,23 @@ class Simulation:
         if attempt >= len(waits):
             known.failed += 1
             self._lose(place, entities)
+            if type(entities) is Walk:
+                for page in entities.pages:
+                    for _, other, count in page.shares:
+                        self._lose(other, count)
             return
         self._number = number = self._number + 1
         due_s = now_s + max(least_s, waits[attempt][number % _DRAWN])
         known.attempts += 1
-        retry = due_s, number, place, attempt + 1, entities, shift, origin
-        due_in = int(due_s)
+        self._send((due_s, number, place, attempt + 1, entities, shift, origin), soon, second)
+
+    def _send(self, request: Request, soon: list[Request], second: int) -> None:
+        """Send a request later, which may be in this second."""
+        due_in = int(request[0])
         if due_in <= second:
-            heapq.heappush(soon, retry)
+            heapq.heappush(soon, request)
         else:
-            self._later.setdefault(due_in, []).append(retry)
+            self._later.setdefault(due_in, []).append(request)
 
     def _lose(self, place: Place, entities: int) -> None:
         self.lost_entities += entities

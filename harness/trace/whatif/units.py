@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -50,6 +50,45 @@ class Scanned(int):
 NOTHING = Scanned(0)
 
 
+class WalkPage(NamedTuple):
+    """What a page of a query takes: of the place that it is sent to, and of other partitions.
+
+    ``shares`` are names in counts, places, and entities.
+    """
+
+    own: int
+    shares: tuple[tuple[str, Place, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.own + sum(count for _, _, count in self.shares)
+
+
+class Walk(int):
+    """The entities of a query with several pages or partitions, but for those of ``shares``.
+
+    Each page is sent when the one before was answered.
+
+    Attributes:
+        pages: The first of them is the next one.
+        page_s: How long a page takes.
+    """
+
+    pages: tuple[WalkPage, ...]
+    page_s: float
+
+    @classmethod
+    def of(cls, pages: tuple[WalkPage, ...], page_s: float) -> Walk:
+        walk = cls(sum(page.own for page in pages))
+        walk.pages, walk.page_s = pages, page_s
+        return walk
+
+    @property
+    def rest(self) -> Walk | None:
+        """What follows the next page."""
+        return Walk.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
+
+
 class Places(dict[str, Place]):
     """Table and PartitionKey, by the names of partitions in counts. Forgotten names are parsed."""
 
@@ -73,6 +112,7 @@ class Loads(NamedTuple):
         origins: Places of the operations in the batch; negative where the effect on rows is not
             known, as of a transaction that is split.
         effects: The effects of the operations on rows; None where they do not matter.
+        walks: Places of those that are `Walk`.
     """
 
     instants: Sequence[int]
@@ -80,6 +120,7 @@ class Loads(NamedTuple):
     amounts: Sequence[int]
     origins: Sequence[int]
     effects: Effects | None
+    walks: Sequence[int] = ()
 
     def between(self, start: int, end: int) -> Loads:
         return Loads(
@@ -88,11 +129,31 @@ class Loads(NamedTuple):
             self.amounts[start:end],
             self.origins[start:end],
             self.effects,
+            [at - start for at in self.walks if start <= at < end],
         )
 
     def later(self, shift_ms: int) -> Loads:
         """The same so many milliseconds later."""
         return self._replace(instants=[at_ms + shift_ms for at_ms in self.instants])
+
+    @property
+    def largest(self) -> int:
+        """The most that one request takes."""
+        most = max(self.amounts)
+        for at in self.walks:
+            walk = self.amounts[at]
+            assert isinstance(walk, Walk)
+            most = max(most, *(page.total for page in walk.pages))
+        return most
+
+    def shares(self) -> Iterator[tuple[int, str, int]]:
+        """What walks take of partitions besides: instants, names, amounts."""
+        for at in self.walks:
+            walk = self.amounts[at]
+            assert isinstance(walk, Walk)
+            for page in walk.pages:
+                for name, _, count in page.shares:
+                    yield self.instants[at], name, count
 
 
 def _up_to(characters: int) -> re.Pattern[str]:
@@ -114,15 +175,19 @@ class LoadUnit:
     sure_length = sys.maxsize
 
     def amounts(self, batch: Batch, known: Sequence[Known]) -> list[int]:
-        """What each operation asks for, but for `each_asked`.
+        """What each operation asks for, but for `each_page`.
 
         ``known``: whether its row was known before, as `KnownRows` has it.
         """
         return batch.entities
 
-    def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
-        """What a query asks of every partition in addition, or of all partitions together."""
+    def each_page(self, shape: TracedShape, *, all_partitions: bool) -> int:
+        """What a page of a query asks of every partition in addition, or of all together."""
         return 0
+
+    def more_scanned(self, entities: int) -> int:
+        """What a query takes for entities that it scans besides those that it scanned."""
+        return entities
 
     def without_row(self, kind: Kind, amount: int) -> int:
         """What an operation takes if its row is not there, in place of ``amount``."""
@@ -167,11 +232,13 @@ class RequestUnits(LoadUnit):
             )
         ]
 
-    def each_asked(self, shape: TracedShape, *, all_partitions: bool) -> int:
+    def each_page(self, shape: TracedShape, *, all_partitions: bool) -> int:
         if not shape.outcome.charged:
             return 0
-        answered = sum(200 <= answer.status < 300 for answer in shape.attempts)
-        return max(1, answered) * QUERY_PAGE * (self._physical if all_partitions else 1)
+        return QUERY_PAGE * (self._physical if all_partitions else 1)
+
+    def more_scanned(self, entities: int) -> int:
+        return charge(_QUERY, 0, scanned=entities, physical=0)
 
     def without_row(self, kind: Kind, amount: int) -> int:
         # An upsert that replaces an entity costs twice as much as one that does not.

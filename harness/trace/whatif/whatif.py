@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from harness.gateway.limits import GatewayLimits
@@ -15,6 +16,7 @@ from harness.trace.reader import Trace
 from harness.trace.whatif.first_limit import first_limit
 from harness.trace.whatif.projection import BACKOFF, Progress, Projection
 from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rows_before import EVERY_TABLE, need_counts, rows_before
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
 from harness.trace.whatif.units import unit_of
 
@@ -48,12 +50,14 @@ def what_if(
     rate: float = 1.0,
     factors: bool = False,
     version: str = "",
+    rows_said: Mapping[str, int] = MappingProxyType({}),
     progress: Progress = lambda step, operations: None,
 ) -> WhatIfRecord:
     """The recorded keys and ``schemes`` side by side.
 
     Args:
         factors: Also find the multiple at which each scheme meets its first limit.
+        rows_said: How many rows tables had before the trace; see `rows_before`.
 
     Raises:
         SetupError: the trace has no operation, or none on the table of a scheme.
@@ -77,14 +81,18 @@ def what_if(
     parts: list[SchemePart] = []
     first_ms = last_ms = 0
     tables: set[str] = set()
-    for scheme in (as_recorded(), *schemes):
+    every = (as_recorded(), *schemes)
+    needed = need_counts(trace, every)
+    counted = rows_before(trace, rows_said) if any(needed) else None
+    for scheme, needs in zip(every, needed, strict=True):
         unit = unit_of(limits, trace.head)
+        before = counted if needs else None
         projection = Projection(
             scheme,
             limits,
             rate=rate,
             started_s=started_s,
-            rekeying=Rekeying(scheme, unit, rows=rows),
+            rekeying=Rekeying(scheme, unit, rows=rows, before=before),
         )
         for batch in trace.batches():
             projection.add(batch)
@@ -99,9 +107,13 @@ def what_if(
                 raise SetupError(f"{cut(trace.path.name)} has no readable operation")
             for tried in schemes:
                 require_table(tried, tables)
+            for table in rows_said.keys() - {EVERY_TABLE} - {name.lower() for name in tables}:
+                raise SetupError(f"the trace has no table {cut(repr(table))} that could have rows")
         part = projection.finish()
         if factors:
-            first = first_limit(trace, scheme, limits, part, record, rows=rows, progress=progress)
+            first = first_limit(
+                trace, scheme, limits, part, record, rows=rows, before=before, progress=progress
+            )
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
     found = {

@@ -92,7 +92,7 @@ def test_a_query_of_one_day_needs_one_partition() -> None:
 
 def test_a_query_whose_partitions_cannot_be_told_scans_the_table() -> None:
     """The new PartitionKey depends on rows of which the query names only a range."""
-    query = TracedQuery(row_from="a", row_before="b")
+    query = TracedQuery(row_from="a", row_before="c")
     content = {"keys": {"partition_key": "{row_key}", "row_key": "{partition_key}"}}
     rekeying, loads = rekeyed(content, operation(QUERY, "p", "", 10, query))
     assert loads == [(WHOLE_TABLE, 10)]
@@ -100,8 +100,8 @@ def test_a_query_whose_partitions_cannot_be_told_scans_the_table() -> None:
 
 
 def test_a_range_of_partitions_scans_the_table() -> None:
-    """A range of recorded PartitionKeys is no range of the new ones."""
-    query = TracedQuery(partition_from="a", partition_before="b")
+    """A range of recorded PartitionKeys that begin with nothing is no range of the new ones."""
+    query = TracedQuery(partition_from="a", partition_before="c")
     rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, query))
     assert rekeying.price.scans == 1
     rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, TracedQuery()))

@@ -1,0 +1,190 @@
+"""What becomes of a query under the keys of a scheme: the ranges of new keys with its rows.
+
+A what-if counts the rows in these ranges, and a replay sends a query for each. They hold every row
+that the recorded query could find and whose keys the scheme matches. A range is a point, rows of
+one partition, a partition, the partitions that begin with a text, or the table:
+
+    {partition_key}_{row_key:day}   a partition           PK ge 'p_' and PK lt 'p`'
+    {partition_key}-{row_key:bucket4}                     PK eq 'p-0', 'p-1', 'p-2', 'p-3'
+    {row_key}                                             the table
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.model.operation import WHOLE_TABLE
+from harness.trace.operations import TracedQuery
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, KeySource, Scheme
+from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, of_parts, of_range
+
+_MOST_RANGES = 1000
+"""A query that would need more reads the partitions that they have in common with others."""
+BETWEEN = "\0"
+"""Between PartitionKey and RowKey in the text by which rows are ordered. No key contains it."""
+
+
+class NewRange(NamedTuple):
+    """The keys that one query reads. Bounds are those of `harness.model.operation.KeyRange`.
+
+    Attributes:
+        partition_key: `harness.model.operation.WHOLE_TABLE` for a range of partitions.
+    """
+
+    partition_key: str
+    partition_from: str | None = None
+    partition_before: str | None = None
+    row_from: str | None = None
+    row_before: str | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether it may have rows of several partitions."""
+        return self.partition_key == WHOLE_TABLE
+
+    @property
+    def span(self) -> tuple[str, str | None]:
+        """The rows that the service walks, in the order of `BETWEEN`: the first, and the end."""
+        if self.several:
+            first, before = self.partition_from, self.partition_before
+            return (first + BETWEEN if first else ""), None if before is None else before + BETWEEN
+        start, before = self.partition_key + BETWEEN, self.row_before
+        end = self.partition_key + chr(ord(BETWEEN) + 1) if before is None else start + before
+        return start + (self.row_from or ""), end
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreatedQuery:
+    """The ranges of a query, and which sums of a `harness.trace.whatif.rekeying.Price` it adds to.
+
+    Attributes:
+        ranges: Empty if the query is a further page of one that is read as a whole.
+        kept: It keeps its keys.
+        exact: The ranges hold no other rows than those of the recorded query, but for partitions
+            whose keys begin with its own.
+        ranged: It needs a range of partitions, and needed one partition before.
+    """
+
+    ranges: tuple[NewRange, ...]
+    kept: bool = False
+    exact: bool = False
+    unknown: bool = False
+    unmatched: bool = False
+    ranged: bool = False
+    scan: bool = False
+    unbounded: bool = False
+
+    @property
+    def spread(self) -> bool:
+        return len(self.ranges) > 1
+
+    @property
+    def limited(self) -> bool:
+        """Whether it ends after as many entities as the recorded one.
+
+        Otherwise those may be others, so that all are read.
+        """
+        return self.kept or (self.exact and not self.spread)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the rows have to be counted to know what it walks, and where."""
+        return not self.limited or any(one.several for one in self.ranges)
+
+
+def treated(
+    scheme: Scheme, table: str, partition_key: str | None, query: TracedQuery
+) -> TreatedQuery:
+    """What becomes of a recorded query."""
+    if partition_key is None:
+        return TreatedQuery((), unknown=True)
+    over = partition_key == WHOLE_TABLE
+    values = None
+    kept = scheme.identity or not scheme.applies_to(table)
+    if not kept and not over:
+        values = scheme.values(partition_key, None)
+    if kept or (values is None and not over):
+        return TreatedQuery((_recorded(partition_key, query),), True, True, unmatched=not kept)
+    found = _of_partitions(scheme, query) if values is None else _of_rows(scheme, values, query)
+    if query.continued_at is not None and not found.limited:
+        return dataclasses.replace(found, ranges=())
+    return found
+
+
+def _recorded(partition_key: str, query: TracedQuery) -> NewRange:
+    partition_from, row_from = query.partition_from, query.row_from
+    if query.continued_at is not None:
+        if partition_key == WHOLE_TABLE:
+            partition_from = query.continued_at[0]
+        else:
+            row_from = query.continued_at[1]
+    return NewRange(
+        partition_key, partition_from, query.partition_before, row_from, query.row_before
+    )
+
+
+def _of_partitions(scheme: Scheme, query: TracedQuery) -> TreatedQuery:
+    """Of a query over several partitions."""
+    first, before = query.partition_from, query.partition_before
+    unbounded = first is None and before is None
+    if unbounded or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
+        return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), exact=True)
+    parts = scheme.partition_template.template.parts
+    known = scheme.begun(of_range(first, before), UNKNOWN)
+    ranges = [_of_prefix(text) for text in of_parts(parts, known, _MOST_RANGES)[0]]
+    begins = scheme.partition_template.parts[0]
+    if len(ranges) == 1 and first and isinstance(begins, Field) and begins.is_plain(PARTITION_KEY):
+        # New PartitionKeys are the recorded ones, or sort behind them.
+        ranges = [ranges[0]._replace(partition_from=max(first, ranges[0].partition_from or ""))]
+    return TreatedQuery(tuple(ranges), scan=NewRange(WHOLE_TABLE) in ranges)
+
+
+def _of_rows(scheme: Scheme, values: dict[str, str], query: TracedQuery) -> TreatedQuery:
+    """Of a query of one partition; ``values`` are those of its PartitionKey."""
+    recorded = _recorded(values[PARTITION_KEY], query)
+    first, before = recorded.row_from, recorded.row_before
+    bounded = first is not None or before is not None
+    begun = of_range(first, before)
+    known = scheme.begun(None, begun)
+    known |= {name: Beginning(value, whole=True) for name, value in values.items()}
+    if begun.whole:
+        if not scheme.takes_row(begun.text, values):
+            return TreatedQuery((recorded,), True, True, unmatched=True)
+        known = {name: Beginning(value, whole=True) for name, value in values.items()}
+    partitions, rows = scheme.partition_template, scheme.row_template
+    keys, whole = of_parts(partitions.template.parts, known, _MOST_RANGES)
+    row_keys, whole_row = of_parts(rows.template.parts, known, 1)
+    kept_order = whole_row or not bounded
+    row_from, row_before = row_keys[0] or None, after(row_keys[0])
+    if whole_row:
+        row_from, row_before = row_keys[0], row_keys[0] + BETWEEN
+    elif rows.keeps_row_order:
+        start, kept_order = rows.fill({**values, ROW_KEY: ""}), True
+        row_from = start + (first or "") or None
+        row_before = after(start) if before is None else start + before
+    # What tells the rows of a partition from those of others is in the keys that are known.
+    named = {*_named(partitions.parts, whole), *_named(rows.parts, whole_row)}
+    apart = PARTITION_KEY in named or named >= values.keys() - {PARTITION_KEY, ROW_KEY} > set()
+    if whole:
+        ranges = [NewRange(key, None, None, row_from, row_before) for key in keys]
+        return TreatedQuery(tuple(ranges), exact=kept_order and apart, unbounded=not kept_order)
+    ranges = [_of_prefix(key) for key in keys]
+    scan = NewRange(WHOLE_TABLE) in ranges
+    return TreatedQuery(
+        tuple(ranges), exact=not bounded and apart and not scan, ranged=not scan, scan=scan
+    )
+
+
+def _of_prefix(text: str) -> NewRange:
+    return NewRange(WHOLE_TABLE, text or None, after(text))
+
+
+def _named(parts: Sequence[str | Field], whole: bool) -> Iterator[str]:
+    """The values that a key shows: of a key of which only the beginning is known, those of it."""
+    for part in parts:
+        if not isinstance(part, str):
+            if not whole and KeySource.ROW_KEY in part.sources and not part.choices:
+                return
+            yield from (name for name in part.reference.names if part.is_plain(name))

@@ -1,0 +1,203 @@
+"""How many rows of each table are in ranges of keys, while a trace writes and deletes them.
+
+Rows are in the order of keys (`harness.trace.whatif.queries.BETWEEN`). Up to 200,000 rows of all
+tables are known exactly; of more, a part that is chosen by hash is, and its number is scaled up.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.trace.whatif.queries import BETWEEN, NewRange
+
+_MOST_ROWS = 200_000
+_BLOCK = 512
+MOST_SHARES = 64
+"""Partitions of a range whose rows are told apart: of more, those with the most rows."""
+_GROWN = 1.1
+"""The partitions with the most rows are looked for again when there are so many more rows."""
+
+Shares = Sequence[tuple[str, int]]
+"""PartitionKeys, and the rows of each."""
+
+
+class SortedKeys:
+    """A set of texts in order."""
+
+    __slots__ = ("_blocks", "_firsts", "size")
+
+    def __init__(self) -> None:
+        self._blocks: list[list[str]] = [[]]
+        self._firsts = [""]
+        self.size = 0
+
+    def add(self, key: str) -> bool:
+        """Add a text; False if it is there."""
+        number = bisect.bisect_right(self._firsts, key) - 1
+        block = self._blocks[number]
+        at = bisect.bisect_left(block, key)
+        if at < len(block) and block[at] == key:
+            return False
+        block.insert(at, key)
+        self.size += 1
+        if len(block) > 2 * _BLOCK:
+            self._blocks.insert(number + 1, block[_BLOCK:])
+            self._firsts.insert(number + 1, block[_BLOCK])
+            del block[_BLOCK:]
+        return True
+
+    def remove(self, key: str) -> bool:
+        """Remove a text; False if it is not there."""
+        number = bisect.bisect_right(self._firsts, key) - 1
+        block = self._blocks[number]
+        at = bisect.bisect_left(block, key)
+        if at == len(block) or block[at] != key:
+            return False
+        del block[at]
+        self.size -= 1
+        if not block and number:
+            del self._blocks[number], self._firsts[number]
+        return True
+
+    def between(self, first: str, before: str | None) -> int:
+        """How many texts are from ``first`` on and before ``before``; None is no end."""
+        if not first and before is None:
+            return self.size
+        low, low_at = self._place(first)
+        if before is None:
+            return sum(map(len, self._blocks[low:])) - low_at
+        high, high_at = self._place(before)
+        return max(0, sum(map(len, self._blocks[low:high])) - low_at + high_at)
+
+    def since(self, first: str, before: str | None) -> Iterator[str]:
+        """These texts, in order."""
+        number, at = self._place(first)
+        for block in self._blocks[number:]:
+            for key in block[at:]:
+                if before is not None and key >= before:
+                    return
+                yield key
+            at = 0
+
+    def _place(self, key: str) -> tuple[int, int]:
+        number = bisect.bisect_right(self._firsts, key) - 1
+        return number, bisect.bisect_left(self._blocks[number], key)
+
+
+class _Table:
+    """The rows of a table that are known."""
+
+    __slots__ = ("_largest", "_looked_at", "keys", "partitions", "rows")
+
+    def __init__(self) -> None:
+        self.rows, self.keys = SortedKeys(), SortedKeys()
+        self.partitions: dict[str, int] = {}
+        self._largest: list[str] = []
+        self._looked_at = 0
+
+    def largest(self) -> list[str]:
+        """The PartitionKeys with the most rows, in order."""
+        if not self._looked_at <= self.rows.size <= self._looked_at * _GROWN:
+            self._looked_at = self.rows.size
+            found = heapq.nlargest(MOST_SHARES, self.partitions, self.partitions.__getitem__)
+            self._largest = sorted(found)
+        return self._largest
+
+    def note(self, row: str, *, stays: bool) -> bool:
+        partition_key = row.partition(BETWEEN)[0]
+        if stays:
+            if not self.rows.add(row):
+                return False
+            number = self.partitions[partition_key] = self.partitions.get(partition_key, 0) + 1
+            if number == 1:
+                self.keys.add(partition_key)
+        elif self.rows.remove(row):
+            self.partitions[partition_key] -= 1
+            if not self.partitions[partition_key]:
+                del self.partitions[partition_key]
+                self.keys.remove(partition_key)
+        else:
+            return False
+        return True
+
+
+class StoredRows:
+    """The rows of all tables of a trace, under the keys of a scheme.
+
+    Args:
+        before: How many rows each table had before the trace, in all; those of them that are not
+            known are taken to be spread over partitions as the known ones are.
+
+    Attributes:
+        estimated: Whether there were more rows than are known exactly.
+    """
+
+    def __init__(self, before: Mapping[str, int] | None = None) -> None:
+        self._tables: dict[str, _Table] = {}
+        self._rows = 0
+        self._bits = self._mask = 0
+        self._missing = dict(before or {})
+
+    @property
+    def estimated(self) -> bool:
+        return self._bits > 0
+
+    def note(self, table: str, row: str, *, stays: bool) -> None:
+        """A row, in the order of `BETWEEN`, was written or found; or it was deleted."""
+        if self._mask and zlib.crc32(row.encode("utf-8", "surrogatepass")) & self._mask:
+            return
+        known = self._tables.get(table)
+        if known is None:
+            known = self._tables[table] = _Table()
+        if known.note(row, stays=stays):
+            self._rows += 1 if stays else -1
+            while self._rows > _MOST_ROWS:
+                self._halve()
+
+    def began(self) -> None:
+        """The rows noted so far are those that are known to be there before the trace."""
+        for table in self._missing:
+            known = self._tables.get(table)
+            there = 0 if known is None else known.rows.size << self._bits
+            self._missing[table] = max(0, self._missing[table] - there)
+
+    def in_range(self, table: str, one: NewRange) -> tuple[int, Shares]:
+        """The rows of a range, and those of partitions of it that are told apart, in order."""
+        known, missing = self._tables.get(table), self._missing.get(table, 0)
+        if known is None:
+            return (missing if one == NewRange(one.partition_key) and one.several else 0), ()
+        span = one.span
+        size = known.rows.size
+        counted = known.rows.between(*span)
+        scale = 1 << self._bits
+        # Those that are not known are where the known ones are.
+        more = 1 + missing / (size << self._bits) if missing and size else 1
+        total = round((counted << self._bits) * more)
+        if not size and one.several and span == ("", None):
+            total = missing
+        if not one.several:
+            return total, ((one.partition_key, total),)
+        first, before = one.partition_from or "", one.partition_before
+        keys: Sequence[str] = tuple(
+            itertools.islice(known.keys.since(first, before), MOST_SHARES + 1)
+        )
+        if len(keys) > MOST_SHARES:
+            keys = [
+                key
+                for key in known.largest()
+                if key >= first and (before is None or key < before) and key in known.partitions
+            ]
+        return total, [(key, round(known.partitions[key] * scale * more)) for key in keys]
+
+    def _halve(self) -> None:
+        """Know half of the rows from now on."""
+        self._bits += 1
+        self._mask = (1 << self._bits) - 1
+        tables, self._tables, self._rows = self._tables, {}, 0
+        for name, table in tables.items():
+            for row in table.rows.since("", None):
+                self.note(name, row, stays=True)

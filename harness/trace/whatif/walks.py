@@ -1,0 +1,139 @@
+"""What a query walks under new keys: entities by range, where they are, and in how many pages."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from harness.gateway.demand import Place
+from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.trace.operations import TracedQuery, TracedShape
+from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
+from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.scheme import Scheme
+from harness.trace.whatif.stored_rows import Shares, StoredRows
+from harness.trace.whatif.units import Walk, WalkPage
+
+
+class Walked(NamedTuple):
+    """What a query walks in one of its ranges.
+
+    Attributes:
+        shares: Entities by PartitionKey, as far as these are told apart.
+    """
+
+    one: NewRange
+    entities: int
+    shares: Shares
+    pages: int
+
+    def in_pages(self, page_s: float, named: Callable[[str], tuple[str, Place]]) -> Walk:
+        """The pages, which read partitions one after the other.
+
+        Args:
+            page_s: How long each takes.
+            named: Name in counts and place of a PartitionKey.
+        """
+        waiting = [(*named(key), rows) for key, rows in self.shares] if self.one.several else []
+        own = max(0, self.entities - sum(rows for _, _, rows in waiting))
+        pages, (each, left) = [], divmod(self.entities - own, self.pages)
+        waiting.reverse()
+        for number, of_own in enumerate(divided(own, [0] * self.pages)):
+            room, shares = each + (number < left), []
+            while waiting and room > 0:
+                name, place, rows = waiting.pop()
+                taken = min(rows, room)
+                room -= taken
+                shares.append((name, place, taken))
+                if rows > taken:
+                    waiting.append((name, place, rows - taken))
+            pages.append(WalkPage(of_own, tuple(shares)))
+        return Walk.of(tuple(pages), page_s)
+
+
+class Walks:
+    """The rows of a trace under a scheme, and what queries walk of them.
+
+    Args:
+        before: The rows before the trace; None if rows are not counted. Then a query walks what it
+            did, evenly divided over its ranges.
+    """
+
+    def __init__(self, scheme: Scheme, before: RowsBefore | None) -> None:
+        self._complete = frozenset[str]() if before is None else before.complete
+        self._counts: StoredRows | None = None
+        if before is None:
+            return
+        self._counts = counts = StoredRows(before.said)
+        for table, partitions in before.rows.items():
+            for partition_key, row_keys in partitions.items():
+                for row_key in row_keys:
+                    new = scheme.new_keys(table, partition_key, row_key)
+                    counts.note(table, BETWEEN.join(new), stays=True)
+        counts.began()
+
+    def note(self, table: str, row: str, *, stays: bool) -> None:
+        """A row is there from now on, or is not; see `StoredRows.note`."""
+        if self._counts is not None:
+            self._counts.note(table, row, stays=stays)
+
+    def of(
+        self,
+        shape: TracedShape,
+        found: TreatedQuery,
+        query: TracedQuery,
+        recorded: int,
+        returned: int,
+    ) -> tuple[list[Walked], bool]:
+        """What a query walks, and False if it may walk more.
+
+        Args:
+            recorded: What it walked when it was recorded.
+        """
+        ranges, counts, sure = found.ranges, self._counts, True
+        served = shape.outcome.succeeded or not shape.outcome.wanted_again
+        if counts is None or not ranges or (served and not found.counted):
+            there: list[tuple[int, Shares]] = [(0, ())] * len(ranges)
+        else:
+            there = [counts.in_range(shape.table, one) for one in ranges]
+        counted = sum(number for number, _ in there)
+        whole, top = recorded, query.top
+        full = top is not None and returned >= top
+        if not ranges:
+            whole = 0
+        elif not (found.exact and served):
+            whole = max(recorded, counted)
+            sure = found.exact or shape.table in self._complete
+        elif found.spread and full and top is not None:
+            # Each of them ends after so many.
+            whole = max(recorded, sum(min(top, number) for number, _ in there))
+        elif not found.kept and not full:
+            # Other keys may begin as these do.
+            whole = max(recorded, counted)
+        parts = divided(whole, [number for number, _ in there])
+        share = returned / recorded if query.compared and recorded else 1.0
+        walked = []
+        for one, part, (number, shares) in zip(ranges, parts, there, strict=True):
+            pages = -(-int(part * share) // MAX_PAGE_ENTITIES)
+            if found.limited:
+                pages = pages_of(shape)
+            if number != part and number:
+                shares = [(key, rows * part // number) for key, rows in shares]
+            walked.append(Walked(one, part, shares, max(1, pages)))
+        return walked, sure
+
+
+def pages_of(shape: TracedShape) -> int:
+    """The pages of a recorded query."""
+    return max(1, sum(200 <= answer.status < 300 for answer in shape.attempts))
+
+
+def divided(whole: int, parts: Sequence[int]) -> list[int]:
+    """A whole number, divided in proportion to ``parts``; evenly if they are nothing."""
+    total = sum(parts)
+    if not total:
+        each, rest = divmod(whole, len(parts) or 1)
+        return [each + (place < rest) for place in range(len(parts))]
+    ends = [whole * done // total for done in itertools.accumulate(parts, initial=0)]
+    return [end - start for start, end in itertools.pairwise(ends)]

@@ -1,0 +1,239 @@
+"""A query under new keys finds the rows that it found, and is charged for all that it walks."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.endpoint.protocol.requests import filter_of
+from harness.gateway.contents import Contents
+from harness.gateway.key_ranges import key_ranges
+from harness.gateway.requests import RowWrite
+from harness.model.operation import WHOLE_TABLE, Kind, new_operation
+from harness.trace.operations import Batch, TracedOperation, TracedParts, TracedQuery
+from harness.trace.replay.operations import key_range
+from harness.trace.whatif.queries import BETWEEN, NewRange, treated
+from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.scheme import Scheme, parse_scheme
+from harness.trace.whatif.stored_rows import StoredRows
+from tests.support.traced import shape
+
+Key = tuple[str, str]
+SCHEMES: tuple[dict[str, Any], ...] = (
+    {"keys": {"partition_key": "{partition_key}_{row_key:day}"}},
+    {"keys": {"partition_key": "{partition_key}-{row_key:bucket4}"}},
+    {"keys": {"partition_key": "{partition_key:hash1}-{partition_key}"}},
+    {"keys": {"partition_key": "{row_key}", "row_key": "{partition_key}"}},
+    {"keys": {"partition_key": "all", "row_key": "{partition_key}_{row_key}"}},
+    {"keys": {"partition_key": "all", "row_key": "{row_key}_{partition_key}"}},
+    {
+        "keys": {
+            "partition_key": "{partition_key:first1}",
+            "row_key": "{row_key:hash2}-{row_key}_{partition_key}",
+        }
+    },
+    {"keys": {"row_key": "{partition_key}{row_key:last1}{row_key}"}},
+    {
+        "match": {"partition_key": "(?P<tenant>[a-z])(?P<number>[0-9])"},
+        "keys": {"partition_key": "{number}{row_key:bucket2}", "row_key": "{tenant}_{row_key}"},
+    },
+    {
+        "match": {"row_key": "(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<hour>.*)"},
+        "keys": {"partition_key": "{partition_key}_{day:month}"},
+    },
+)
+PARTITIONS = st.sampled_from(["a1", "a2", "b1", "b", "", "a1_2026"])
+ROWS = st.builds(
+    "2026-1{}-{:02}T{}".format, st.integers(0, 2), st.integers(1, 3), st.sampled_from("059")
+) | st.sampled_from(["x", "2026", "~"])
+BOUNDS = st.none() | ROWS | st.sampled_from(["2026-11", "2026-11-02", "2026-11-03", "2026-12"])
+TABLES = st.sets(st.tuples(PARTITIONS, ROWS), max_size=25)
+QUERIES = st.tuples(BOUNDS, BOUNDS).map(lambda ends: TracedQuery(None, None, *ends)) | st.tuples(
+    st.none() | PARTITIONS, st.none() | PARTITIONS
+).map(lambda ends: TracedQuery(*ends))
+
+
+def scheme(content: dict[str, Any]) -> Scheme:
+    return parse_scheme("mine", content, "mine.toml")
+
+
+def found(rows: set[Key], partition_key: str, query: TracedQuery) -> set[Key]:
+    """The rows that a query finds under the recorded keys."""
+    return {
+        (partition, row)
+        for partition, row in rows
+        if partition_key in (WHOLE_TABLE, partition)
+        and (query.partition_from is None or partition >= query.partition_from)
+        and (query.partition_before is None or partition < query.partition_before)
+        and (query.row_from is None or row >= query.row_from)
+        and (query.row_before is None or row < query.row_before)
+    }
+
+
+def holds(one: NewRange, key: Key) -> bool:
+    """Whether a query of the range walks a row, by the bounds alone."""
+    first, end = one.span
+    row = BETWEEN.join(key)
+    return row >= first and (end is None or row < end)
+
+
+def rewritten(one: NewRange) -> str:
+    """The filter that a replay sends."""
+    row = TracedOperation(
+        0, 1, shape(Kind.QUERY), one.partition_key, "", 0, 0, 0, 0, TracedQuery(*one[1:])
+    )
+    return filter_of(
+        new_operation(kind=Kind.QUERY, partition_key=one.partition_key, key_range=key_range(row))
+    )
+
+
+@given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, QUERIES)
+def test_a_query_finds_under_new_keys_what_it_found(
+    content: dict[str, Any], rows: set[Key], partition: str, query: TracedQuery
+) -> None:
+    """Every row that the scheme matches is in just one of its ranges, and if these are said to be
+    exact no other row is, but of partitions whose keys begin with that of the query.
+    """
+    mine, over = scheme(content), query.row_from is None and query.row_before is None
+    key = WHOLE_TABLE if over and query.bounds.count(None) < 4 else partition
+    asked = treated(mine, "", key, query)
+    kept = asked.kept
+    wanted = found(rows, key, query)
+    new = {row: row if kept else mine.keys(*row) for row in rows}
+    for row, moved in new.items():
+        ranges = [one for one in asked.ranges if moved is not None and holds(one, moved)]
+        if row in wanted and moved is not None:
+            assert len(ranges) == 1
+        elif asked.exact and moved is not None and not row[0].startswith(key):
+            assert not ranges
+
+
+@given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, QUERIES)
+def test_the_gateway_walks_what_is_counted(
+    content: dict[str, Any], rows: set[Key], partition: str, query: TracedQuery
+) -> None:
+    """For the filter that a replay sends, in all and by partition."""
+    mine = scheme(content)
+    key = WHOLE_TABLE if query.partition_from or query.partition_before else partition
+    counts, contents = StoredRows(), Contents()
+    for row in sorted(rows, key=hash):
+        new = mine.new_keys("", *row)
+        counts.note("", BETWEEN.join(new), stays=True)
+        contents.wrote("t", [RowWrite(*new)])
+    for one in treated(mine, "", key, query).ranges:
+        number, shares = counts.in_range("", one)
+        walked = contents.scan("t", key_ranges(rewritten(one))).by_partition
+        assert number == sum(walked.values())
+        assert {name: rows for name, rows in shares if rows} == walked
+
+
+def batch_of(*operations: TracedOperation) -> Batch:
+    columns: list[list[Any]] = [list(column) for column in zip(*operations, strict=True)]
+    return Batch(*columns)
+
+
+@dataclasses.dataclass
+class Table:
+    """The rows of a table under recorded keys."""
+
+    rows: set[Key] = dataclasses.field(default_factory=set)
+
+    def operation(self, rng: random.Random, at_ms: int) -> TracedOperation:
+        """A random operation, which is done."""
+        partition = rng.choice(["a1", "a2", "b1"])
+        names = [f"2026-11-{day:02}T{hour}" for day in range(1, 5) for hour in range(4)]
+        kind = rng.choice((Kind.INSERT, Kind.DELETE, Kind.TRANSACTION, Kind.QUERY))
+        detail: TracedParts | TracedQuery | None = None
+        row, entities = "", 1
+        if kind is Kind.QUERY:
+            ends = sorted(rng.choices(["2026-11-01", "2026-11-03", "2026-12", *names], k=2))
+            detail = TracedQuery(row_from=ends[0], row_before=ends[1])
+            entities = len(found(self.rows, partition, detail))
+        elif kind is Kind.TRANSACTION:
+            written = rng.sample(names, 3)
+            detail = TracedParts((Kind.UPSERT_MERGE,) * 3, tuple(written), (0,) * 3)
+            self.rows |= {(partition, name) for name in written}
+            entities = 3
+        else:
+            row = rng.choice(names)
+            change = self.rows.discard if kind is Kind.DELETE else self.rows.add
+            change((partition, row))
+        return TracedOperation(
+            at_ms, at_ms + 1, shape(kind), partition, row, entities, entities, 0, 0, detail
+        )
+
+
+@given(st.sampled_from(SCHEMES), st.integers(0, 2**32))
+def test_what_queries_walk_is_what_the_rewritten_ones_would(
+    content: dict[str, Any], seed: int
+) -> None:
+    """Counted among the rows that are there at that time; where the rows of a table are not all
+    known, it is a lower bound.
+    """
+    rng, mine, table = random.Random(seed), scheme(content), Table()
+    operations, walked = [], 0
+    for at_ms in range(40):
+        one = table.operation(rng, at_ms)
+        operations.append(one)
+        if one.shape.kind is Kind.QUERY:
+            assert isinstance(one.detail, TracedQuery)
+            ranges = treated(mine, "", one.partition_key, one.detail).ranges
+            moved = {mine.new_keys("", *row) for row in table.rows}
+            walked += sum(holds(span, row) for span in ranges for row in moved)
+    batch = batch_of(*operations)
+    rekeying = Rekeying(mine, before=RowsBefore({}, frozenset({""}), {}))
+    loads = rekeying.loads(batch)
+    assert rekeying.price.walked == walked
+    assert not rekeying.price.walked_is_lower_bound
+    written = sum(one.entities for one in operations if one.shape.kind is not Kind.QUERY)
+    taken = sum(loads.amounts) + sum(count for _, _, count in loads.shares())
+    assert taken == walked + written
+
+
+def test_rows_that_nobody_knows_make_a_lower_bound() -> None:
+    """Those of a partition that is scanned in place of a range are more than the trace showed."""
+    query = TracedOperation(
+        0, 1, shape(Kind.QUERY), "p", "", 5, 5, 0, 0, TracedQuery(row_from="a", row_before="b")
+    )
+    batch = batch_of(query)
+    for complete in (True, False):
+        before = RowsBefore({}, frozenset({""} if complete else ()), {})
+        rekeying = Rekeying(scheme(SCHEMES[6]), before=before)
+        rekeying.loads(batch)
+        assert rekeying.price.walked == 5
+        assert rekeying.price.walked_is_lower_bound is not complete
+
+
+def test_stated_rows_are_where_the_known_ones_are() -> None:
+    """Ten rows are known, of a thousand: a table has all of them, a partition its share."""
+    counts = StoredRows({"t": 1000})
+    for number in range(10):
+        counts.note("t", f"p{number // 4}{BETWEEN}{number}", stays=True)
+    counts.began()
+    assert counts.in_range("t", NewRange(WHOLE_TABLE))[0] == 1000
+    assert counts.in_range("t", NewRange("p0"))[0] == 400
+    assert dict(counts.in_range("t", NewRange(WHOLE_TABLE))[1]) == {"p0": 400, "p1": 400, "p2": 200}
+    counts.note("t", f"new{BETWEEN}1", stays=True)
+    assert counts.in_range("t", NewRange("new"))[0] > 0
+    assert StoredRows({"t": 7}).in_range("t", NewRange(WHOLE_TABLE)) == (7, ())
+
+
+def test_a_sample_of_many_rows_is_scaled_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a tenth, in memory that does not grow."""
+    monkeypatch.setattr("harness.trace.whatif.stored_rows._MOST_ROWS", 2000)
+    counts = StoredRows()
+    for number in range(20_000):
+        counts.note("", f"p{number % 10}{BETWEEN}{number:06}", stays=True)
+    assert counts.estimated
+    assert counts.in_range("", NewRange("p3"))[0] == pytest.approx(2000, rel=0.1)
+    for number in range(0, 20_000, 2):
+        counts.note("", f"p{number % 10}{BETWEEN}{number:06}", stays=False)
+    number, shares = counts.in_range("", NewRange(WHOLE_TABLE))
+    assert number == pytest.approx(10_000, rel=0.1)
+    assert [name for name, _ in shares] == ["p1", "p3", "p5", "p7", "p9"]

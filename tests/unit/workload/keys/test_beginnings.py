@@ -1,0 +1,112 @@
+"""What is said of results holds for every value that begins so."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.workload.keys.beginnings import (
+    Beginning,
+    after,
+    of_function,
+    of_parts,
+    of_pattern,
+    of_range,
+)
+from harness.workload.keys.template import function_named, parse_template
+
+FUNCTIONS = ("", "first3", "first12", "last2", "lower", "pad4", "hash2", "bucket4", "guid")
+PERIODS = ("year", "month", "day", "hour")
+KEYS = st.text(st.sampled_from("Aab019-T_~.é"), max_size=14) | st.from_regex(
+    r"20\d\d-?[01]\d-?[0-3]\d([T _-][0-9]{0,3})?", fullmatch=True
+)
+
+
+@given(st.sampled_from(FUNCTIONS + PERIODS), KEYS, st.integers(0, 14))
+def test_a_result_begins_as_said(name: str, value: str, known: int) -> None:
+    """For every beginning of a value."""
+    function = function_named(name)
+    begun, whole = of_function(function, Beginning(value[:known]))
+    result = function.of(value)
+    assert result == begun if whole else result.startswith(begun)
+
+
+PATTERNS = (
+    r"(?P<day>\d{4}-\d\d-\d\d)T(?P<rest>.*)",
+    r"A(?P<one>[^_]+)_(?P<two>[a-b]*)",
+    r"(?P<one>.)(?P<two>\d+)-(?P<three>[0-9]{2})\.?",
+    r"(?P<one>[^.]*)\.(?P<two>.+)",
+    r"(?P<one>a+)b(?P<two>.)",
+    r"(?P<one>.+)_(?P<two>.)",
+    r"(?:A)(?P<one>.)",
+    r"(?P<one>a)b|c(?P<two>.)",
+    r"(?P<one>a{1,2})(?P<two>.*)",
+)
+
+
+@given(st.data(), st.sampled_from(PATTERNS), st.integers(0, 14))
+def test_groups_begin_as_said(data: st.DataObject, pattern: str, known: int) -> None:
+    """In every value that matches, whatever of it is known."""
+    value = data.draw(st.from_regex(pattern, fullmatch=True))
+    match = re.fullmatch(pattern, value)
+    assert match is not None
+    for name, (text, whole) in of_pattern(pattern, Beginning(value[:known])).items():
+        found = match[name] or ""
+        assert found == text if whole else found.startswith(text)
+
+
+def test_groups_at_fixed_places_are_known() -> None:
+    """And those that end at a character."""
+    known = of_pattern(r"invoice-(?P<ten>[0-9]{5}).", Beginning("invoice-00009"))
+    assert known == {"ten": Beginning("00009", whole=True)}
+    known = of_pattern(r"(?P<order>[^_]+)_(?P<line>\d+)", Beginning("o7_1"))
+    assert known == {"order": Beginning("o7", whole=True)}
+    assert of_pattern(r"(?P<one>[^_]+)_.*", Beginning("o7"))["one"] == Beginning("o7")
+
+
+@given(KEYS, KEYS, KEYS)
+def test_keys_of_a_range_begin_as_said(first: str, key: str, before: str) -> None:
+    """Whatever its bounds are."""
+    first, key, before = sorted((first, key, before))
+    if key < before:
+        text, whole = of_range(first, before)
+        assert key == text if whole else key.startswith(text)
+
+
+@given(KEYS.filter(bool), KEYS)
+def test_the_end_of_a_prefix_is_behind_its_keys_alone(prefix: str, other: str) -> None:
+    """And before all others that sort behind them."""
+    end = after(prefix)
+    assert end is not None
+    assert prefix + other < end
+    assert (prefix <= other < end) == other.startswith(prefix)
+
+
+@pytest.mark.parametrize(
+    ("template", "first", "before", "keys"),
+    [
+        (
+            "{partition_key}_{row_key:day}",
+            "2026-11-20T01",
+            "2026-11-20T05",
+            (["p_2026-11-20"], True),
+        ),
+        ("{partition_key}_{row_key:day}", "2026-11-20", "2026-11-21", (["p_2026-11-20"], False)),
+        ("{partition_key}_{row_key:month}", "2026-10", "2026-12", (["p_2026-1"], False)),
+        ("{row_key:bucket2}-{partition_key}", "a", "b", (["0-p", "1-p"], True)),
+        ("{row_key:bucket2}-{row_key}", "a", "b", (["0-a", "1-a"], False)),
+        ("{partition_key}-{row_key:bucket2000}", "a", "b", (["p-"], False)),
+        ("{row_key}", None, None, ([""], False)),
+        ("{partition_key+row_key:first2}", "a1", "a2", (["pa"], True)),
+    ],
+)
+def test_new_keys_of_a_range_of_rows(
+    template: str, first: str | None, before: str | None, keys: tuple[list[str], bool]
+) -> None:
+    """Known parts, choices and beginnings of RowKeys narrow them."""
+    values = {"partition_key": Beginning("p", whole=True), "row_key": of_range(first, before)}
+    parts = parse_template(template, {"partition_key", "row_key"}).parts
+    assert of_parts(parts, values, most=1000) == keys
