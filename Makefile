@@ -19,7 +19,7 @@ PATCHED := tests/swarm tests/browser
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite stress stress-throttled ui test test-unpatched \
+.PHONY: help venv dev azurite whatif-trial stress stress-throttled ui test test-unpatched \
 	test-wire test-long test-deps coverage lint check bench dashboards lock release-check clean
 
 help: ## List the targets
@@ -118,6 +118,9 @@ check: lint test ## Run everything a change has to pass
 
 bench: dev azurite ## Run the benchmarks; each prints a ratio
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+whatif-trial: dev azurite ## Hold what-ifs against replays; writes docs/whatif-trial.md
+	$(BIN)/python -m benchmarks.whatif_trial
 
 dashboards: dev ## Make the Grafana dashboard again
 	$(BIN)/python -m dashboards.generator

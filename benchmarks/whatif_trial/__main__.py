@@ -1,0 +1,238 @@
+"""Holds what-ifs against replays at the same limits, and writes the table in docs/whatif-trial.md.
+
+    python -m benchmarks.whatif_trial [--only TRACE] [--out FOLDER]
+
+Replays run one after the other, each of some 15 seconds, against the embedded Azurite behind the
+gateway. What was replayed is kept in FOLDER, so that a trial can be continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.whatif_trial.traces import MADE, make  # noqa: E402
+from harness.gateway.limits import load_limits  # noqa: E402
+from harness.measure.record.record import RunRecord  # noqa: E402
+from harness.measure.record.whatif import SchemePart  # noqa: E402
+from harness.model.figures import percent  # noqa: E402
+from harness.model.outcome import Outcome  # noqa: E402
+from harness.trace.reader import Trace  # noqa: E402
+from harness.trace.whatif.scheme import as_recorded, read_scheme  # noqa: E402
+from harness.trace.whatif.whatif import what_if  # noqa: E402
+
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "whatif-trial.md"
+POINTS, RELATIVE = 0.02, 0.1
+PATIENCE_S = 180
+WANTED = [outcome.value for outcome in Outcome if outcome.wanted_again]
+HASHED = '[keys]\npartition_key = "{partition_key:hash1}-{partition_key}"\n'
+BUCKETS = '[keys]\npartition_key = "{partition_key}-{row_key:bucket8}"\n'
+ONE_EACH = '[keys]\npartition_key = "{row_key}"\nrow_key = "{partition_key}"\n'
+HEAD = """\
+# What-ifs held against replays
+
+Made by `make whatif-trial`. A what-if calculates what recorded traffic meets under other keys.
+Here the same traffic is really sent (`replay.keys`), at the same limits, to the embedded Azurite
+behind the gateway. `orders`, `bursts` and `stock` are made from a seed
+(`benchmarks/whatif_trial/traces.py`); the others are the recordings in `examples/`.
+
+In each pair the first figure is calculated, the second replayed. *Outside* names what differs by
+more than it should: the share of throttled attempts by more than a tenth and one point, the share
+of the hottest partition by more than 2 points, billable requests by more than 2 %, failed requests
+by more than a tenth and one percent of the operations. A replay shows the entities of a query over
+several partitions for no partition. It is late where the machine is busy, and then sends in bursts:
+*busy* is the share of the time in which other programs had the processors.
+
+| trace | keys | back-off | throttled | hottest | billable | failed | outside | busy |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A trace with its limits in entities/s, and the TOML of schemes."""
+
+    trace: str
+    partition: int
+    account: int
+    schemes: tuple[str, ...]
+    speed: float = 1.0
+
+
+CASES = (
+    Case("orders", 120, 5000, ("by-day", "buckets", "one-each")),
+    Case("bursts", 100, 5000, ("hashed", "buckets", "by-day")),
+    Case("stock", 80, 3000, ("hashed", "buckets", "by-day")),
+    Case("hot-tenant", 100, 2000, ("by-ten", "buckets", "hashed")),
+    Case("append-only-log", 60, 2000, ("by-sensor", "hash-prefix", "buckets")),
+    Case("even-spread", 2000, 150, ("in-one", "hashed", "buckets")),
+)
+SHARED = {
+    "hashed": HASHED,
+    "buckets": BUCKETS,
+    "one-each": ONE_EACH,
+    "by-day": '[keys]\npartition_key = "{partition_key}_{row_key:day}"\n',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """What is compared of a calculation and a replay."""
+
+    throttled: float
+    hottest: float
+    billable: int
+    failed: int
+    operations: int
+    busy: float = 0.0
+
+    @classmethod
+    def calculated(cls, part: SchemePart, backoff: bool) -> Figures:
+        of = part.retried if backoff else part.once
+        return cls(of.ratio, of.hottest_share, of.attempts, of.failed, part.price.operations)
+
+    @classmethod
+    def replayed(cls, record: RunRecord) -> Figures:
+        throttled = sum(record.throttled.values())
+        # A query over several partitions is of none.
+        keys = [
+            part.entities for part in record.partitions if "/" not in part.key.rpartition("/")[2]
+        ]
+        return cls(
+            throttled / max(1, record.counts.attempts),
+            max(keys, default=0) / max(1, record.counts.entities),
+            record.counts.attempts,
+            sum(record.outcomes.get(name, 0) for name in WANTED),
+            record.counts.operations,
+            record.generator.machine_busy_share,
+        )
+
+    def outside(self, found: Figures) -> Iterator[str]:
+        """What differs by more than it should."""
+        if not math.isclose(self.throttled, found.throttled, rel_tol=RELATIVE, abs_tol=0.01):
+            yield "throttled"
+        if abs(self.hottest - found.hottest) > POINTS:
+            yield "hottest"
+        if not math.isclose(self.billable, found.billable, rel_tol=0.02):
+            yield "billable"
+        least = 0.01 * self.operations
+        if not math.isclose(self.failed, found.failed, rel_tol=RELATIVE, abs_tol=least):
+            yield "failed"
+
+
+def files(case: Case, folder: Path) -> tuple[Path, dict[str, Path | None]]:
+    """The trace of a case, and its schemes by name; None is as recorded."""
+    if case.trace in MADE:
+        trace = folder / f"{case.trace}.parquet"
+        if not trace.exists():
+            make(case.trace, trace)
+    else:
+        trace = EXAMPLES / case.trace / f"{case.trace}.parquet"
+    schemes: dict[str, Path | None] = {"as recorded": None}
+    for name in case.schemes:
+        path = EXAMPLES / case.trace / f"{name}.toml"
+        if not path.exists():
+            path = folder / f"{name}.toml"
+            path.write_text(SHARED[name], encoding="utf-8")
+        schemes[name] = path
+    return trace, schemes
+
+
+def limits_of(case: Case, folder: Path) -> Path:
+    path = folder / f"{case.trace}-limits.toml"
+    path.write_text(
+        f"[partition]\nentities_per_s = {case.partition}\n"
+        f"[account]\nentities_per_s = {case.account}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def replayed(
+    trace: Path, keys: Path | None, limits: Path, case: Case, backoff: bool, folder: Path
+) -> Figures:
+    """What a replay met; one that was made before is read again."""
+    if not (kept := sorted(folder.rglob("run.json"))):
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "locust", "-f", str(ROOT / "locustfile.py")]
+        settings = {
+            "loading.settle_s": "0",
+            "retry.strategy": "exponential" if backoff else "none",
+            "replay.trace": str(trace),
+            "replay.speed": str(case.speed),
+            **({} if keys is None else {"replay.keys": str(keys)}),
+        }
+        command += ["--headless", "--profile", "replay", "--session", "wire", "--metrics-port", "0"]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        command += ["--throttling", str(limits)]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        if done.returncode not in (0, 3):
+            raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+        kept = sorted(folder.rglob("run.json"))
+    return Figures.replayed(RunRecord.from_json(kept[-1].read_bytes()))
+
+
+def rows(only: list[str], folder: Path) -> Iterator[str]:
+    for case in CASES:
+        if only and case.trace not in only:
+            continue
+        trace, schemes = files(case, folder)
+        limits = limits_of(case, folder)
+        for name, keys in schemes.items():
+            found = what_if(
+                Trace(trace),
+                [as_recorded() if keys is None else read_scheme(keys)],
+                load_limits(limits),
+                name=trace.name,
+                limits_name="trial",
+                rate=case.speed,
+                # Nothing was there before what a replay loads.
+                rows_said={} if case.trace not in MADE else {"": 0},
+            ).schemes[-1]
+            for backoff in (False, True):
+                place = folder / f"{case.trace}-{name}-{'back-off' if backoff else 'none'}".replace(
+                    " ", "-"
+                )
+                there = replayed(trace, keys, limits, case, backoff, place)
+                yield row(case.trace, name, backoff, Figures.calculated(found, backoff), there)
+
+
+def row(trace: str, name: str, backoff: bool, said: Figures, found: Figures) -> str:
+    cells: list[Any] = [trace, name, "yes" if backoff else "no"]
+    cells += [f"{percent(said.throttled)}, {percent(found.throttled)}"]
+    cells += [f"{percent(said.hottest)}, {percent(found.hottest)}"]
+    cells += [f"{said.billable:,}, {found.billable:,}", f"{said.failed:,}, {found.failed:,}"]
+    cells += [", ".join(said.outside(found)), percent(found.busy)]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", default=[], metavar="TRACE")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "whatif-trial")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for line in rows(args.only, args.out.resolve()):
+        print(line, flush=True)
+        lines.append(line)
+    if not args.only:
+        PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
