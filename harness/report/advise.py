@@ -13,7 +13,7 @@ from rich.text import Text
 from harness.measure.record.advice import AdviceRecord, KeyAnswer, TableAdvicePart
 from harness.model.figures import counted, duration
 from harness.report.terminal.page import Page, grid, table_of
-from harness.report.whatif import rows
+from harness.report.whatif_rows import rows
 
 _NAME_WIDTH = 36
 _COLOURS = {KeyAnswer.CHANGE: "yellow", KeyAnswer.NO_KEY: "red", KeyAnswer.FINE: "green"}

@@ -2,269 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import RELATIVE_NOISE
 from harness.model.figures import agreed, counted, duration, listed, number, percent
-from harness.report.names import partition_name
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
+from harness.report.whatif_rows import (
+    SchemeRow,
+    account_10s,
+    best_10s,
+    first_limit_text,
+    least_sign,
+    over_10s,
+    rows,
+    share_of,
+)
 
 _NEAR = 0.9
 """From this share of what is provisioned on, more throughput is needed, as in a verdict."""
-_IN_UNITS = {
-    "hottest partition": "hottest PartitionKey",
-    "its share of all entities": "its share of all RU",
-    "partitions": "PartitionKeys",
-    "account": "all together",
-}
-"""Labels of rows where Cosmos DB has other terms."""
 _BAR_WIDTH = 6
 _NAME_WIDTH = 28
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SchemeRow:
-    """A row of the table.
-
-    Attributes:
-        say: The cell of a scheme; empty where it has none.
-        share: The share of a limit that the cell shows as a bar; None without a limit.
-        always: Shown even if the cells of all schemes are the same nothing.
-        bounded: A lower bound where the entities that queries walk are one.
-    """
-
-    label: str
-    say: Callable[[WhatIfRecord, SchemePart], str]
-    _: dataclasses.KW_ONLY
-    share: Callable[[WhatIfRecord, SchemePart], float] | None = None
-    bad: Callable[[WhatIfRecord, SchemePart], bool] = lambda found, part: False
-    always: bool = True
-    bounded: bool = False
-
-    def text(self, found: WhatIfRecord, part: SchemePart) -> str:
-        """The cell of a scheme, with the sign of a lower bound."""
-        said = self.say(found, part)
-        return f"{_least(part)}{said}" if self.bounded and said else said
-
-
-def rows(found: WhatIfRecord) -> list[SchemeRow]:
-    """The rows that have something to say of any scheme."""
-    every = [*_peak_rows(found), *_ROWS]
-    every = [
-        dataclasses.replace(row, label=row.label.replace("best 10 s", _over_10s(found)))
-        for row in every
-    ]
-    if found.physical is not None:
-        every = [dataclasses.replace(row, label=_in_units(row.label)) for row in every]
-    return [
-        row
-        for row in every
-        if row.always or any(row.say(found, part) not in ("", "0") for part in found.schemes)
-    ]
-
-
-def _in_units(label: str) -> str:
-    first, comma, rest = label.partition(", ")
-    return _IN_UNITS.get(first, first) + comma + rest
-
-
-def _over_10s(found: WhatIfRecord) -> str:
-    """What a rate over 10 s is of: all of the traffic, if that is shorter."""
-    seconds = found.seconds / found.rate
-    return "best 10 s" if seconds >= 10 else f"mean of {duration(seconds)}"
-
-
-def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
-    recorded, physical = found.schemes[0], found.physical
-    limited: list[tuple[str, Callable[[SchemePart], Sequence[PeakPart]], float]] = [
-        (
-            "hottest partition" if physical is None else "hottest PartitionKey",
-            lambda part: part.partition_peaks,
-            found.partition_per_s,
-        )
-    ]
-    if physical is not None:
-        label = "hottest physical partition"
-        limited.append((label, lambda part: part.physical_peaks, physical.per_s))
-    return [
-        _peak_row(label, place, peak, peaks, limit)
-        for label, peaks, limit in limited
-        for place, peak in _apart(found, peaks(recorded))
-    ]
-
-
-def _apart(found: WhatIfRecord, peaks: Sequence[PeakPart]) -> Iterator[tuple[int, PeakPart]]:
-    """Peaks with their places: of those that are wider than the traffic only the narrowest."""
-    seconds = found.seconds / found.rate
-    for place, peak in enumerate(peaks):
-        if not place or peaks[place - 1].width_s < seconds:
-            yield place, peak
-
-
-def _peak_row(
-    label: str,
-    place: int,
-    peak: PeakPart,
-    peaks: Callable[[SchemePart], Sequence[PeakPart]],
-    limit: float,
-) -> SchemeRow:
-    width = "minute" if peak.width_s == 60 else f"{peak.width_s} s"
-    return SchemeRow(
-        f"{label}, best {width}",
-        lambda _, part: number(peaks(part)[place].per_s),
-        share=lambda _, part: peaks(part)[place].per_s / limit,
-        bad=lambda _, part: peaks(part)[place].per_s > limit,
-        bounded=True,
-    )
-
-
-def _best_10s(peaks: Sequence[PeakPart]) -> PeakPart:
-    return next(peak for peak in peaks if peak.width_s == 10)
-
-
-def _share(part: int, whole: int) -> str:
-    return percent(part / whole) if whole and part else "0"
-
-
-def _partitions(found: WhatIfRecord, part: SchemePart) -> str:
-    return f"{'about ' if part.partitions_estimated else ''}{part.partitions:,}"
-
-
-def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
-    if not part.hot:
-        return "below 0.1%"
-    hottest = part.hot[0]
-    least, most = percent(hottest.at_least), percent(hottest.at_most)
-    return least if least == most else f"{least} to {most}"
-
-
-def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
-    peak = _best_10s(part.partition_peaks)
-    return partition_name(peak.partition) if peak.per_s else ""
-
-
-def _account(found: WhatIfRecord, part: SchemePart) -> float:
-    return _best_10s(part.account_peaks).per_s
-
-
-def _first_limit(found: WhatIfRecord, part: SchemePart) -> str:
-    if (first := part.first_limit) is None:
-        return "none up to x 10,000" if found.factors else ""
-    factor = f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
-    # The more the queries walk, the earlier is the limit met.
-    most = "≤ " if part.price.walked_is_lower_bound else ""
-    return f"{most}x {factor}, {first.rule}"
-
-
-def _total(found: WhatIfRecord, part: SchemePart) -> str:
-    # Of Storage, every scheme has the same entities.
-    return "" if found.physical is None else f"{part.total:,}"
-
-
-def _by_rule(found: WhatIfRecord, part: SchemePart) -> str:
-    if found.physical is not None:
-        # There is one rule.
-        return ""
-    by_rule = sorted(part.once.by_rule.items(), key=lambda item: -item[1])
-    return ", ".join(f"{rule} {_share(count, part.once.throttled)}" for rule, count in by_rule)
-
-
-def _collisions(found: WhatIfRecord, part: SchemePart) -> str:
-    price = part.price
-    about = price.collisions_estimated and price.collisions
-    return f"{'about ' if about else ''}{price.collisions:,}"
-
-
-def _spread(found: WhatIfRecord, part: SchemePart) -> str:
-    price = part.price
-    if not price.spread:
-        return "0"
-    mean = price.needed / price.spread
-    return f"{_share(price.spread, price.queries)}, {mean:,.0f} partitions each"
-
-
-def _price_row(
-    label: str,
-    count: str,
-    of: str = "operations",
-    say: Callable[[WhatIfRecord, SchemePart], str] | None = None,
-) -> SchemeRow:
-    """A row that is shown if a scheme has to pay this price, and is bad news for the scheme.
-
-    ``count`` and ``of`` are the names of two counts of a `PricePart`; the cell is their ratio.
-    """
-
-    def ratio(_: WhatIfRecord, part: SchemePart) -> str:
-        return _share(getattr(part.price, count), getattr(part.price, of))
-
-    return SchemeRow(
-        label, say or ratio, bad=lambda _, part: getattr(part.price, count) > 0, always=False
-    )
-
-
-_ROWS = (
-    SchemeRow("hottest partition", _hottest_name),
-    SchemeRow("its share of all entities", _hottest_share),
-    SchemeRow("partitions", _partitions),
-    SchemeRow(
-        "account, best 10 s",
-        lambda found, part: number(_account(found, part)),
-        share=lambda found, part: _account(found, part) / found.account_per_s,
-        bad=lambda found, part: _account(found, part) > found.account_per_s,
-        bounded=True,
-    ),
-    SchemeRow("request units in all", _total, always=False, bounded=True),
-    SchemeRow(
-        "billable requests",
-        lambda found, part: f"{part.price.billable:,}",
-        always=False,
-        bounded=True,
-    ),
-    SchemeRow(
-        "entities walked by queries",
-        lambda found, part: f"{part.price.walked:,}",
-        always=False,
-        bounded=True,
-    ),
-    SchemeRow(
-        "throttled, without retries",
-        lambda found, part: percent(part.once.ratio),
-        bad=lambda found, part: part.once.throttled > 0,
-        bounded=True,
-    ),
-    SchemeRow("by the limit of", _by_rule, always=False),
-    SchemeRow(
-        "throttled attempts, with back-off",
-        lambda found, part: percent(part.retried.ratio),
-        bad=lambda found, part: part.retried.throttled > 0,
-        bounded=True,
-    ),
-    SchemeRow(
-        "operations that fail nevertheless",
-        lambda found, part: _share(part.retried.failed, part.price.operations),
-        bad=lambda found, part: part.retried.failed > 0,
-        bounded=True,
-    ),
-    SchemeRow(
-        "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
-    ),
-    SchemeRow("first limit met at", _first_limit, always=False),
-    _price_row("entities that collide", "collisions", say=_collisions),
-    _price_row("operations with invalid keys", "refused"),
-    _price_row("transactions split", "split", "transactions"),
-    _price_row("queries over several partitions", "spread", say=_spread),
-    _price_row("queries over a range of partitions", "ranged", "queries"),
-    _price_row("queries that scan the table", "scans", "queries"),
-    _price_row("range queries that scan a partition", "unbounded", "queries"),
-    _price_row("operations not matched", "unmatched"),
-    _price_row("operations left out: key unknown", "unknown"),
-)
 
 
 def heading(found: WhatIfRecord) -> str:
@@ -333,7 +95,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
     unknown = recorded.price.unknown
     if unknown:
         said.append(
-            f"{counted(unknown, 'operation')} ({_share(unknown, recorded.price.operations)}) "
+            f"{counted(unknown, 'operation')} ({share_of(unknown, recorded.price.operations)}) "
             f"{agreed(unknown, 'is', 'are')} left out, because the trace does not say their keys."
         )
     if best is not None:
@@ -348,7 +110,7 @@ def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
     if physical is None:
         return []
     said = []
-    wanted = _account(found, best)
+    wanted = account_10s(found, best)
     if best.once.throttled and wanted >= _NEAR * found.account_per_s:
         said.append(
             f"The keys are not what limits it: the busiest 10 s ask for {number(wanted)} RU/s, and "
@@ -362,16 +124,16 @@ def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
 
 
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
-    least = _least(part)
+    least = least_sign(part)
     if (physical := found.physical) is None:
-        peak = _best_10s(part.partition_peaks)
+        peak = best_10s(part.partition_peaks)
         share = percent(peak.per_s / found.partition_per_s)
         place, served = "partition", "a partition serves"
     else:
-        peak = _best_10s(part.physical_peaks)
+        peak = best_10s(part.physical_peaks)
         share = percent(peak.per_s / physical.per_s)
         place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
-    over = "" if found.seconds / found.rate >= 10 else f" ({_over_10s(found)})"
+    over = "" if found.seconds / found.rate >= 10 else f" ({over_10s(found)})"
     text = (
         f"its hottest {place} has {least}{number(peak.per_s)} {found.unit}/s{over}, {least}{share} "
         f"of {'what ' if physical is None else 'the '}{served}"
@@ -383,23 +145,23 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _price(recorded: SchemePart, part: SchemePart) -> str:
     """What the keys cost more than the recorded ones do."""
-    price, before, least = part.price, recorded.price, _least(part)
+    price, before, least = part.price, recorded.price, least_sign(part)
     items = []
     if _differ(price.billable, before.billable):
         items.append(f"{least}{price.billable:,} billable requests in place of {before.billable:,}")
     if least or _differ(price.walked, before.walked):
-        walked = f"{_least(recorded)}{before.walked:,}"
+        walked = f"{least_sign(recorded)}{before.walked:,}"
         items.append(f"{least}{price.walked:,} entities walked in place of {walked}")
     if price.spread:
         items.append(
-            f"{_share(price.spread, price.queries)} of the queries in several partitions, up to "
+            f"{share_of(price.spread, price.queries)} of the queries in several partitions, up to "
             f"{price.most_needed:,}"
         )
     if price.scans:
-        items.append(f"{_share(price.scans, price.queries)} of the queries over the whole table")
+        items.append(f"{share_of(price.scans, price.queries)} of the queries over the whole table")
     if price.unbounded:
         items.append(
-            f"{_share(price.unbounded, price.queries)} of the queries over a whole partition in "
+            f"{share_of(price.unbounded, price.queries)} of the queries over a whole partition in "
             "place of a range of rows"
         )
     return listed(items) if items else "no price in this traffic"
@@ -407,11 +169,6 @@ def _price(recorded: SchemePart, part: SchemePart) -> str:
 
 def _differ(count: int, before: int) -> bool:
     return abs(count - before) > RELATIVE_NOISE * before
-
-
-def _least(part: SchemePart) -> str:
-    """The sign of a lower bound: queries walk at least what the trace shows of the rows."""
-    return "≥ " if part.price.walked_is_lower_bound else ""
 
 
 RANKING = ("", "keys", "throttled", "billable", "walked", "hottest partition")
@@ -425,10 +182,10 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
     headings = [*RANKING, *(["first limit"] if found.factors else [])]
     rows = []
     for part in in_order(found):
-        least = _least(part)
-        peak, limit = _best_10s(part.partition_peaks), found.partition_per_s
+        least = least_sign(part)
+        peak, limit = best_10s(part.partition_peaks), found.partition_per_s
         if found.physical is not None:
-            peak, limit = _best_10s(part.physical_peaks), found.physical.per_s
+            peak, limit = best_10s(part.physical_peaks), found.physical.per_s
         texts = [
             str(part.rank),
             part.name,
@@ -438,7 +195,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
             f"{least}{number(peak.per_s)}/s",
         ]
         if found.factors:
-            texts.append(_first_limit(found, part))
+            texts.append(first_limit_text(found, part))
         rows.append((part, texts, peak.per_s / limit))
     return headings, rows
 

@@ -12,7 +12,8 @@ from harness.report.web.frame import Figure
 from harness.report.web.heat_maps import key_heat
 from harness.report.web.parts import list_html
 from harness.report.web.tables import BARS, Cell, named, render, rows_html, short
-from harness.report.whatif import SchemeRow, heading, ranking, rows, sentences, would_break
+from harness.report.whatif import heading, ranking, sentences, would_break
+from harness.report.whatif_rows import SchemeRow, rows
 
 _NAME_WIDTH = 40
 _READS = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.gateway.limits import GatewayLimits
-from harness.report.whatif import best_of, rows
+from harness.report.whatif import best_of
+from harness.report.whatif_rows import rows
 from harness.trace.reader import Trace
 from harness.trace.whatif.scheme import read_scheme
 from harness.trace.whatif.whatif import what_if

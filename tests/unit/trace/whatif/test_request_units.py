@@ -22,7 +22,8 @@ from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif import best_of, rows, whatif_json, whatif_text
+from harness.report.whatif import best_of, whatif_json, whatif_text
+from harness.report.whatif_rows import rows
 from harness.trace.head import TraceHead
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
