@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 from harness.commands.common import Progress
-from harness.measure.counts.time_course import PerSecond
 from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
 from harness.options import aliases_from
@@ -119,11 +118,9 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
         counts.count()
         rows = counts.hottest_entities(MOST_LISTED)
         tell(1, 1)
-        snapshot = counts.snapshot()
+        snapshot = counts.snapshot(latencies=False)
         widths = [min(width, snapshot.length_s) for width in _WIDTHS_S]
-        seconds = PerSecond()
-        for point in snapshot.series:
-            seconds.add(point.second, point.entities)
+        seconds = counts.ledger.seconds
         heaviest = sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
         return Traffic(
             name=name,

@@ -52,6 +52,8 @@ _LONGEST = {"bytes in a key": 4 * MOST_KEY, "attempts": MOST_LISTED, "parts": MO
 _HEAVY_BUCKETS = 1000
 _ONE_THROTTLED_IN = 10
 """One partition in so many has a row for its throttled attempts, the others for their entities."""
+_MOST_CELLS = 15_000_000
+"""Seconds of all partitions that are counted each: of a trace of a day 173, of two weeks 12."""
 _SAMPLED = 16_384
 """The ranges of the heat map are made by so many partitions; by all of them if they are fewer."""
 
@@ -116,10 +118,13 @@ class TraceCounts:
         """When the last answer was whole, UTC seconds."""
         return self._done_ms / 1000
 
-    def snapshot(self) -> Snapshot:
-        """The counts, with the rates over the whole seconds from the first operation to the end."""
+    def snapshot(self, *, latencies: bool = True) -> Snapshot:
+        """The counts, with the rates over the whole seconds from the first operation to the end.
+
+        ``latencies`` as in a ledger: without them a trace of many seconds takes less memory.
+        """
         return self.ledger.snapshot(
-            start=int(self.started_s), end=int(self.ended_s) + 1, latencies=True
+            start=int(self.started_s), end=int(self.ended_s) + 1, latencies=latencies
         )
 
     def entities(self, most: int) -> dict[str, int] | None:
@@ -239,7 +244,8 @@ class TraceCounts:
         totals, sampled = self._totals([*heavy], one_in)
         named = [one for one in sampled if one.key not in (UNKNOWN, WHOLE_TABLE)]
         self.partitions, self.exact = one_in * len(named), one_in == 1
-        tracked = _tracked(totals)
+        cells = 1 + (self._done_ms - self._first_ms) // 1000
+        tracked = _tracked(totals, min(EXACT_PARTITIONS, _MOST_CELLS // cells))
         weights = {one.name: sum(totals[one]) * one_in for one in sampled if not one.whole_table}
         weights |= {one.name: sum(totals[one]) for one in tracked if not one.whole_table}
         return tracked, banded({name: weight for name, weight in weights.items() if weight})[1]
@@ -426,14 +432,14 @@ def _one_in(used: int) -> int:
     return 1 << max(0, math.ceil(math.log2(max(1.0, about) / _SAMPLED)))
 
 
-def _tracked(totals: _Totals) -> list[Partition]:
+def _tracked(totals: _Totals, most: int) -> list[Partition]:
     """The partitions that are counted each: all, or the heaviest."""
-    if len(totals) <= EXACT_PARTITIONS:
+    if len(totals) <= most:
         return [*totals]
 
     def by(place: int) -> list[Partition]:
         return sorted(totals, key=lambda one: (-totals[one][place], one))
 
-    throttled = by(1)[: EXACT_PARTITIONS // _ONE_THROTTLED_IN]
+    throttled = by(1)[: most // _ONE_THROTTLED_IN]
     chosen = dict.fromkeys(one for one in throttled if totals[one][1])
-    return [*dict.fromkeys((*chosen, *by(0)))][:EXACT_PARTITIONS]
+    return [*dict.fromkeys((*chosen, *by(0)))][:most]

@@ -395,6 +395,15 @@ class Ledger:
         return self._rows[key].seconds
 
     @property
+    def seconds(self) -> PerSecond:
+        """The entities of all partitions, by UTC second."""
+        self._count_added()
+        whole = PerSecond()
+        for counted in self._tally.kinds.values():
+            whole.merge(counted.seconds)
+        return whole
+
+    @property
     def counts(self) -> Counts:
         self._count_added()
         return self._tally.counts

@@ -16,7 +16,7 @@ from rich.text import Text
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.measured import KeyRangePart
 from harness.model.figures import counted, number, percent
-from harness.model.outcome import THROTTLING_STATUSES, Outcome
+from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling
 from harness.model.services.service import PUBLISHED
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
@@ -138,8 +138,8 @@ def _operations(traffic: Traffic, page: Page) -> Table:
 
 def _throttled(snapshot: Snapshot) -> dict[int, int]:
     counts = dict.fromkeys(THROTTLING_STATUSES, 0)
-    for point in snapshot.series:
-        for status, count in point.throttled_by_status.items():
+    for (status, code, _), count in snapshot.attempts.items():
+        if is_throttling(status, code):
             counts[status] += count
     return counts
 

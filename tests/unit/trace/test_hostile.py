@@ -62,12 +62,13 @@ def require_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     return code
 
 
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.long)])
 def test_damaged_traces_end_in_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
     """However bits, metadata and ends of a trace are changed."""
-    rng, content = random.Random(7), TRACE.read_bytes()
-    for number in range(40):
+    rng, content = random.Random(count), TRACE.read_bytes()
+    for number in range(count):
         path = tmp_path / f"{number}.parquet"
         path.write_bytes(mutated(rng, content))
         require_sentence(commands(path)[number % 4], capsys)
