@@ -57,9 +57,12 @@ requests failed otherwise than by throttling, because Azurite reads and sorts th
 page of a query. A replay is late where the machine is busy, and then sends in bursts: *busy* is the
 share of the time in which other programs had the processors.
 
-A replay keeps the order of operations on a partition: what depends on an operation that is tried
-again waits for it, and is then sent in a burst. A what-if sends each at its recorded instant. With
-back-off, a replay therefore has more throttled attempts.
+With back-off, replays have more throttled attempts than calculated. A query that is tried again
+finds rows in a replay that were added since, and takes more; a what-if takes what it would have
+found at first. And a replay keeps the order of operations on a partition: what depends on an
+operation that is tried again waits for it. How much each of the two makes is not measured.
+
+Cases without a row were not replayed yet.
 
 | trace | keys | back-off | throttled | hottest | billable | failed | outside | busy |
 |---|---|---|---|---|---|---|---|---|
