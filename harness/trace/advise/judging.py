@@ -65,10 +65,13 @@ class Trial:
     @property
     def standing(self) -> Standing:
         """What it is compared by; a limit that is far is as good as none."""
-        found = self.found
+        found, price = self.found, self.part.price
         served = found.partition_per_s if found.physical is None else found.physical.per_s
         return dataclasses.replace(
-            standing(self.part), hottest=served / min(self.factor, ENOUGH), throttled=self.throttled
+            standing(self.part),
+            hottest=served / min(self.factor, ENOUGH),
+            throttled=self.throttled,
+            billable=price.billable or price.operations - price.spread + price.needed,
         )
 
     @property
