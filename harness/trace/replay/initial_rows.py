@@ -77,19 +77,23 @@ def fill(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int]:
 def _relaxed(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int] | None:
     """The least numbers of rows before each bound; None if there seem to be none."""
     before = [0] * (len(known) + 1)
+    # In the order of their ends, so that one sweep carries rows from the first bound to the last.
+    ending: dict[int, list[Wanted]] = {}
+    for one in wanted:
+        ending.setdefault(one.end, []).append(one)
     for _ in range(_MOST_SWEEPS):
         changed = False
         for place, rows in enumerate(known):
             if before[place + 1] < before[place] + rows:
                 before[place + 1] = before[place] + rows
                 changed = True
-        for one in wanted:
-            if before[one.end] < before[one.first] + one.rows:
-                before[one.end] = before[one.first] + one.rows
-                changed = True
-            if one.exact and before[one.first] < before[one.end] - one.rows:
-                before[one.first] = before[one.end] - one.rows
-                changed = True
+            for one in ending.get(place + 1, ()):
+                if before[one.end] < before[one.first] + one.rows:
+                    before[one.end] = before[one.first] + one.rows
+                    changed = True
+                if one.exact and before[one.first] < before[one.end] - one.rows:
+                    before[one.first] = before[one.end] - one.rows
+                    changed = True
         if not changed:
             return before
     return None

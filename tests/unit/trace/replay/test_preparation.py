@@ -18,6 +18,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
+from harness.trace.replay.initial_rows import Wanted, fill
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
 from harness.trace.writer import TraceWriter
@@ -131,3 +132,9 @@ def test_a_late_replay_asks_for_no_lower_rate(tmp_path: Path) -> None:
     assert asked == sum(preparation.entities_by_s) / whole_s
     assert preparation.asked_per_s(-0.4, 10 * whole_s - 0.4, 2.0) == asked
     assert preparation.asked_per_s(whole_s, whole_s + 1, 2.0) == 0
+
+
+def test_many_ranges_beside_each_other_find_their_rows() -> None:
+    """As those of an application that reads one order after the other."""
+    wanted = [Wanted(2 * one + 1, 2 * one + 2, 3, exact=False) for one in range(500)]
+    assert fill([0] * 1001, wanted) == [0, 3] * 500 + [0]
