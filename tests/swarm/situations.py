@@ -43,7 +43,7 @@ RUN = (
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
     *("--set", f"keys.rows_per_partition={ROWS}"),
     *("--set", "retry.backoff_s=0.02", "--set", "retry.minimum_s=0.01"),
-    *("--set", "session.read_timeout_s=1"),
+    *("--set", "session.read_timeout_s=1", "--summary", "full"),
 )
 """A load that leaves the machine idle, in a window just long enough for a verdict."""
 
@@ -63,7 +63,7 @@ class Played:
 
     Attributes:
         sentence: The verdict, or the first sentence of a command that has none.
-        first_screen: What a user sees without scrolling or opening anything.
+        first_screen: What a page says first, and a terminal from the verdict on.
         conditions: The results of the pass conditions; None is undecided.
         busy: What kept the machine busy; None if it had time left.
     """
