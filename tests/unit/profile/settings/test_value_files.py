@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.model.entity import key_problem
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, cut
 from harness.profile.settings.value_files import FoundValues, read_values
 
 values = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(
@@ -39,7 +39,7 @@ def read(
 def refused(file: Path, text: str, column: str | None = None, weights: str | None = None) -> str:
     with pytest.raises(SetupError) as caught:
         read(file, text, column, weights)
-    return str(caught.value).replace(str(file), "customers.csv")
+    return str(caught.value).replace(cut(str(file)), "customers.csv")
 
 
 def table(*rows: tuple[object, ...], end: str = "\n") -> str:
