@@ -83,7 +83,8 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
 
 test-long: dev azurite ## Run the tests that need real minutes
-	$(PARALLEL) $(PATCHED) -m "long and not serial" -- $(UNPATCHED) -m long
+	$(PARALLEL) $(PATCHED) -m "long and not serial"
+	$(PARALLEL) $(UNPATCHED) -m long
 	$(BIN)/python -m tests.parallel -j 2 -- $(PATCHED) -m "long and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.

@@ -35,7 +35,8 @@ def test_both_ways_are_compared(stress: Stress, command: Command) -> None:
     Bounds: two runs of some ten seconds at once.
     """
     processes = [
-        stress(*SHORT, "--profile", profile) for profile in ("log-in-tables", "log-in-blobs")
+        stress(*SHORT, "--summary", "full", "--profile", profile)
+        for profile in ("log-in-tables", "log-in-blobs")
     ]
     with gevent.Timeout(120):
         rows, lines = (ended(process) for process in processes)
