@@ -52,10 +52,10 @@ def runs(stress: Stress, host: str) -> dict[str, LocustProcess]:
         # Session blob starts the embedded blob server.
         to = () if resolve(name).profile.session.kind == "blob" else ("-H", host)
         process = stress(*SHORT, "--profile", name, *to, *SMALLER.get(name, FOR_A_TIME))
-        process.wait()
+        process.wait(within_s=240)
         done[name] = process
 
-    with gevent.Timeout(600):
+    with gevent.Timeout(900):
         gevent.pool.Pool(AT_ONCE).map(run, NAMES)
     return done
 
