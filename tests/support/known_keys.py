@@ -279,6 +279,6 @@ KNOWN = tuple(
         ("tied by transactions", _tied, 1, CHANGE, "store and order", ("{order",)),
         ("even load", _even, 1, FINE, "nothing", ()),
         ("one of three", _one_of_three, 1, CHANGE, "buckets, of one table", (":bucket", "{event")),
-        ("a property", _property, 1, NO_KEY, "CustomerId: missed", ()),
+        ("a property", _property, 1, CHANGE, "CustomerId: missed", ("{guid",)),
     )
 )
