@@ -105,6 +105,7 @@ def test_a_result_for_scripts_is_alone_on_standard_output(runs: dict[str, Locust
     process = runs["json"]
     result = json.loads(process.stdout)
     assert result["verdict"] == process.record.verdict.result
+    assert result["hottest"]["partition"] == "p0"
     assert result["exit_code"] == process.wait()
     assert (process.folder / result["record"]).is_file()
     assert "[4/4]" in process.stderr

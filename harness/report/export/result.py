@@ -7,16 +7,16 @@ import json
 from harness.measure.record.record import RunRecord
 from harness.report.headline import headline
 from harness.report.passing import passing_of
-from harness.report.sentences import alarms, next_step
+from harness.report.sentences import alarms, hottest, next_step
 
 
 def result_json(record: RunRecord, path: str) -> str:
     """Verdict, conditions and the main figures of ``record``, which is kept at ``path``, in a line.
 
     Rates are entities/s of the measured window, shares are of 1. ``passed`` is null where the run
-    has no conditions, or does not decide them.
+    has no conditions, or does not decide them. ``hottest`` is null without a partition of its own.
     """
-    verdict, passing = record.verdict, passing_of(record)
+    verdict, passing, hot = record.verdict, passing_of(record), hottest(record)
     content = {
         "run": record.run_id,
         "profile": record.profile.get("name"),
@@ -35,9 +35,6 @@ def result_json(record: RunRecord, path: str) -> str:
         ],
         "entities_per_s": record.account.entities_per_s.mean,
         "throttled_ratio": record.throttled_ratio,
-        "hottest": [
-            {"partition": part.key, "entities_per_s": part.entities_per_s.mean}
-            for part in record.partitions[:1]
-        ],
+        "hottest": hot and {"partition": hot.key, "entities_per_s": hot.entities_per_s.mean},
     }
     return json.dumps(content, ensure_ascii=False)
