@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness import __version__
-from harness.commands.common import Progress, parsed_all, say_page, write_page
+from harness.commands.common import Progress, parsed_all, require_apart, say_page, write_page
 from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
 from harness.commands.whatif import Steps, positive_factor
 from harness.gateway.limits import limits_path, load_limits
@@ -94,8 +94,7 @@ class Advise:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:
-        if args.html is not None and args.html.exists() and args.html.samefile(args.file):
-            raise SetupError(f"--html would overwrite {cut(str(args.file))}: name another file")
+        require_apart(args.html, args.file)
         question = Question(
             limits=load_limits(limits_path(args.limits)),
             limits_name=Path(args.limits).stem,

@@ -80,6 +80,13 @@ def write_page(path: Path, page: str) -> None:
         ) from error
 
 
+def require_apart(page: Path | None, *read: Path) -> None:
+    """Raise `SetupError` if ``--html`` names a file that the command reads."""
+    for path in read:
+        if page is not None and page.exists() and page.samefile(path):
+            raise SetupError(f"--html would overwrite {cut(str(path))}: name another file")
+
+
 def say_page(path: Path | None) -> None:
     """Print where the page is, if one was written."""
     if path is not None:

@@ -102,7 +102,6 @@ class Init:
         parser.add_argument(
             "--package",
             metavar="WHEEL|ADDRESS",
-            default=_installed_from(),
             help="what requirements.txt installs: a wheel, which is copied into the folder, or a "
             "git address such as git+https://HOST/REPOSITORY@COMMIT (default: where this "
             "installation came from; no version is published yet)",
@@ -118,6 +117,8 @@ class Init:
             raise SetupError(
                 "--account is not the name of a storage account: lower case letters and digits"
             )
+        if args.package is None:
+            args.package = _installed_from()
         wheel = _wheel(args.package)
         files: dict[str, str | bytes] = {
             **rendered(args.place, args.profile, args.account, args.auth_mode, args.package)
@@ -167,14 +168,6 @@ def _wheel(package: str) -> Path | None:
     return path
 
 
-def _requirement(package: str) -> str:
-    """The line of requirements.txt that installs the package."""
-    if not package:
-        return "# Name the package here: a wheel, or its git address. No version is published yet."
-    wheel = _wheel(package)
-    return f"{PACKAGE} @ {package}" if wheel is None else f"./{wheel.name}"
-
-
 def rendered(
     place: str, profile: str, account: str, auth_mode: str, package: str = ""
 ) -> dict[str, str]:
@@ -182,10 +175,18 @@ def rendered(
     templates = Path(str(importlib.resources.files("harness"))) / "templates"
     wheel = _wheel(package)
     facts = {place, auth_mode, *(["wheel"] if wheel else [])}
+    if wheel is not None:
+        requirement = f"./{wheel.name}"
+    elif package:
+        requirement = f"{PACKAGE} @ {package}"
+    else:
+        requirement = (
+            "# Name the package here: a wheel, or its git address. No version is published yet."
+        )
     values = {
         "VERSION": __version__,
         "ACCOUNT": account,
-        "REQUIREMENT": _requirement(package),
+        "REQUIREMENT": requirement,
         "WHEEL": wheel.name if wheel else "",
     }
     files = {}

@@ -24,7 +24,7 @@ from harness.profile.build.workload import read_trace
 from harness.profile.checks.key_lists import read_keys
 from harness.profile.checks.observed import observe
 from harness.profile.checks.recorded import seen_in
-from harness.profile.designs import GROUPS, group_of
+from harness.profile.designs import GROUPS, group_of, question_of
 from harness.profile.practices.checklist import findings_of, of_severity
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import (
@@ -32,7 +32,6 @@ from harness.profile.profile_loader import (
     resolve,
     shipped_directory,
     shipped_names,
-    shipped_questions,
     unknown_profile,
 )
 from harness.profile.settings.schema import Profile
@@ -83,12 +82,12 @@ class Profiles:
 
 def _listed() -> str:
     """The shipped profiles with their questions, by group."""
-    questions = shipped_questions()
-    width = max(map(len, questions))
+    names = shipped_names()
+    width = max(map(len, names))
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name, question in questions.items():
+    for name in names:
         text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
-        groups[group_of(text)].append(f"  {name:{width}}  {question}")
+        groups[group_of(text)].append(f"  {name:{width}}  {question_of(text)}")
     return "\n\n".join("\n".join([group, *lines]) for group, lines in groups.items())
 
 

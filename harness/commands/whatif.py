@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.common import Progress, say_page, whole_number, write_page
+from harness.commands.common import Progress, require_apart, say_page, whole_number, write_page
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
 from harness.model.process import search_rarely
@@ -105,9 +105,7 @@ class WhatIf:
             raise SetupError(
                 f"{_MOST_SCHEMES} schemes can be compared at once, not {len(args.keys)}"
             )
-        for path in (args.file, *args.keys):
-            if args.html is not None and args.html.exists() and args.html.samefile(path):
-                raise SetupError(f"--html would overwrite {cut(str(path))}: name another file")
+        require_apart(args.html, args.file, *args.keys)
         schemes = [read_scheme(path) for path in args.keys]
         limits = load_limits(limits_path(args.limits))
         limits = _provisioned(limits, args)

@@ -71,6 +71,11 @@ class Console:
     def page(self) -> Page:
         return Page.of_terminal(self._out, _MOST_WIDTH)
 
+    @property
+    def _in_place(self) -> bool:
+        """Whether progress is shown, in one line of a terminal."""
+        return self._out.isatty() and not self.quiet
+
     def say(self, text: str) -> None:
         """Show something of the course of a run."""
         if not self.quiet:
@@ -102,7 +107,7 @@ class Console:
 
     def waiting(self, line: str) -> None:
         """Show what the run waits for. Called every few seconds."""
-        if self._out.isatty() and not self.quiet:
+        if self._in_place:
             self._rewrite(line.ljust(PROGRESS_WIDTH))
         else:
             self.say(line)
@@ -110,7 +115,7 @@ class Console:
     def live(self, line: str) -> None:
         """Show the state of the load: in a terminal in one line, unless it is a ``full`` one."""
         width = self.page.width - 1
-        if self._out.isatty() and not (self.quiet or self.full) and len(line) <= width:
+        if self._in_place and not self.full and len(line) <= width:
             self._rewrite(line.ljust(width))
         else:
             self.say(line)
@@ -119,11 +124,10 @@ class Console:
         """Show how far a trace is read. Other greenlets run meanwhile: it may take long."""
         gevent.sleep(0)
         now_s = time.monotonic()
-        shown = self._out.isatty() and not self.quiet
         if done >= total and self._rewriting:
             self._rewrite(" " * PROGRESS_WIDTH + "\r")
             self._rewriting = False
-        elif shown and now_s >= self._read_s + _READING_EVERY_S:
+        elif self._in_place and now_s >= self._read_s + _READING_EVERY_S:
             self._read_s = now_s
             self._rewrite(
                 f"reading the trace: {100 * done // max(1, total)} %".ljust(PROGRESS_WIDTH)
@@ -432,9 +436,6 @@ class ConsoleMessages:
 
     def result(self) -> None:
         """Show the summary, once."""
-        if self._summary and self.console.json:
-            self.console.result(self._summary)
-            self._summary = ""
-        elif self._summary:
-            self.console.show(self._summary)
+        if self._summary:
+            (self.console.result if self.console.json else self.console.show)(self._summary)
             self._summary = ""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
 from harness.trace.advise.candidates import Candidate
+from harness.trace.whatif.first_limit import MOST_FACTOR
 from harness.trace.whatif.screening import ScreenedScheme
 
 ENOUGH = 2.0
@@ -24,7 +25,6 @@ _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
 _MOST_SCANS = 0.01
 """Share of the operations that may read the whole table."""
-_MOST_FACTOR = 10_000.0
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
 TODAY = Candidate(name="", idea="", partition_key="", row_key="", distance=0, content={"keys": {}})
@@ -60,7 +60,7 @@ class Trial:
             factors.append(first.factor / found.rate)
         if self.throttled and by_account(part) < 1:
             factors.append(1.0)
-        return min(factors, default=_MOST_FACTOR)
+        return min(factors, default=MOST_FACTOR)
 
     @property
     def standing(self) -> Standing:
