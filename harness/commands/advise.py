@@ -126,8 +126,8 @@ class Advise:
         else:
             print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), given))
             say_page(args.html)
-            if verified is not None:
-                print(verified)
+        if verified is not None:
+            print(verified, file=sys.stderr if args.json else sys.stdout)
         return 0
 
 
