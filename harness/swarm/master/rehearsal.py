@@ -139,7 +139,7 @@ class Rehearsal:
         lines += self._charged_lines(record, kept)
         lines += self._split_lines()
         counts = record.counts
-        if counts.operations:
+        if full and counts.operations:
             lines.append(f"  {attempts_words(record)[0]}")
         return "\n".join(lines)
 
