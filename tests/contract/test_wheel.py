@@ -191,8 +191,18 @@ def test_a_new_folder_runs_in_an_empty_environment(
     assert record.complete
     assert record.users == 3
     # What the run names to type next can be typed in this folder.
-    named = "./profile.toml" if "run" in command else "profile.toml"
-    assert f"Details: harness check {named}\n" in done.stdout
+    (told,) = (line for line in done.stdout.splitlines() if line.startswith("All figures: "))
+    again = subprocess.run(
+        [str(empty / told.split()[2]), *told.split()[3:]],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert again.returncode == 0, again.stderr
+    assert record.run_id in again.stdout
     assert record.counts.sent > 0
     left = {path.name for path in folder.iterdir()} - set(before)
     assert left <= {"out", "__pycache__"}
