@@ -35,7 +35,8 @@ Progress = Callable[[str, int], None]
 WINDOWS_S = (1, 10, 60)
 BACKOFF = ExponentialBackoff(retries=3, backoff_s=0.5, minimum_s=0.1, maximum_s=MOST_WAIT_S)
 """The back-off of the shipped profiles."""
-_SEED = 1
+DRAWS = 5
+"""With so many draws of its random waits back-off is simulated; the median is shown."""
 _EXACT_PARTITIONS = 50_000
 _SKETCH_LOG2 = 14
 _HOTTEST = 5
@@ -183,6 +184,7 @@ class Projection:
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
         rekeying: Makes the loads, in its unit; by default in entities.
+        draws: Back-off is simulated so many times, each with other random waits.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 
@@ -194,6 +196,7 @@ class Projection:
         rate: float,
         started_s: int,
         rekeying: Rekeying | None = None,
+        draws: int = 1,
         until_throttled: bool = False,
     ) -> None:
         self._rekeying = rekeying or Rekeying(scheme)
@@ -213,8 +216,9 @@ class Projection:
         self._counted: dict[str, int] = {}
         self._entities = 0
         self._largest = self._most = 0
-        self._once = Simulation(limits, None, _SEED)
-        self._retried: Simulation | None = None
+        self._once = Simulation(limits, None)
+        self._draws = draws
+        self._retried: list[Simulation] = []
         # Of the first operation, in milliseconds: simulated time begins with it, as a replay does.
         self._first_ms: int | None = None
         self._second = 0
@@ -283,6 +287,8 @@ class Projection:
         self._paint(self._started_s + self._drawn_second, self._drawn)
         for simulation in self._simulations():
             simulation.finish()
+        draws = sorted(self._retried or [self._once], key=lambda one: one.throttling.throttled)
+        retried = draws[len(draws) // 2]
         scheme, price = self._rekeying.scheme, self._rekeying.price
         collisions = self._rekeying.collisions
         hottest = self._weights.heaviest(EXACT_PARTITIONS)
@@ -302,11 +308,11 @@ class Projection:
                 for name, (least, most) in itertools.islice(hottest.items(), _HOTTEST)
             ),
             once=self._simulated(self._once, hottest),
-            retried=self._simulated(self._retried or self._once, hottest),
+            retried=self._simulated(retried, hottest),
             refused=self._rekeying.refused,
             price=PricePart(
                 **dataclasses.asdict(price),
-                billable=(self._retried or self._once).throttling.attempts,
+                billable=retried.throttling.attempts,
                 collisions=collisions.count,
                 collisions_estimated=collisions.estimated,
             ),
@@ -328,7 +334,7 @@ class Projection:
         )
 
     def _simulations(self) -> list[Simulation]:
-        return [self._once] if self._retried is None else [self._once, self._retried]
+        return [self._once, *self._retried]
 
     def _close(self) -> None:
         """Count and simulate the second that is complete."""
@@ -345,15 +351,22 @@ class Projection:
         )
         self._most = max(self._most, demand.total)
         doubtful = self._once.serve(second, demand, number, walked)
-        if self._retried is not None:
-            doubtful = doubtful | self._retried.serve(second, demand, number, walked)
-        elif doubtful and not self._brief:
+        for simulation in self._retried:
+            doubtful = doubtful | simulation.serve(second, demand, number, walked)
+        if doubtful and not self._retried and not self._brief:
             # Until now nothing was refused, so that retries made no difference.
-            self._retried = self._once.forked(BACKOFF)
+            seeds = range(1, 1 + self._draws)
+            self._retried = [self._once.forked(BACKOFF, seed) for seed in seeds]
         if doubtful:
             operations = self._operations(doubtful)
+
+            def passed(table: str) -> list[Request]:
+                """Those to the partitions of a table that are not simulated."""
+                known = map(places.__getitem__, sums)
+                return self._operations({at for at in known if at[0] == table} - doubtful)
+
             for simulation in self._simulations():
-                simulation.simulate(second, operations)
+                simulation.simulate(second, operations, passed)
         if not self._brief:
             self._count(second, sums)
             if self._physical is not None:

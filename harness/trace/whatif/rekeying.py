@@ -453,7 +453,8 @@ class Rekeying:
                 each = unit.each_page(shape, all_partitions=one.one.several)
                 yield name, Scanned(part + one.pages * each), at
             elif one.pages > 1 or (one.one.several and one.shares):
-                yield name, one.in_pages(page_s, functools.partial(self._place, shape.table)), -1
+                walk = one.in_pages(page_s, functools.partial(self._place, shape.table))
+                yield name, walk, -1 if one.one.several or len(walked) > 1 else at
             else:
                 yield name, Scanned(part), at
 

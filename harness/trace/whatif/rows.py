@@ -7,6 +7,8 @@ delete, its row is still there.
 
 from __future__ import annotations
 
+import bisect
+import operator
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,6 +25,7 @@ _DELETE, _INSERT, _QUERY, _TRANSACTION = Kind.DELETE, Kind.INSERT, Kind.QUERY, K
 
 OTHER = 2
 """In place of a number of rows: the operation is not about a single row."""
+_AT_S = operator.itemgetter(0)
 Known = bool | tuple[bool, ...]
 """Whether a row was known before an operation; of a transaction for each of its parts."""
 
@@ -97,11 +100,16 @@ class Changes(NamedTuple):
 
 
 class RowScan(NamedTuple):
-    """The rows that a query scans, and what each of them takes of the limits."""
+    """The rows that a query scans, and what each of them takes of the limits.
+
+    Attributes:
+        keys: First PartitionKey and the one before which a query over several partitions ends.
+    """
 
     row_from: str | None
     row_before: str | None
     each: float
+    keys: tuple[str | None, str | None] = (None, None)
 
 
 class Effects:
@@ -168,7 +176,9 @@ class Effects:
             if not batch.entities[at]:
                 return None
             query = detail if isinstance(detail, TracedQuery) else TracedQuery()
-            return RowScan(query.row_from, query.row_before, self._amounts[at] / batch.entities[at])
+            each = self._amounts[at] / batch.entities[at]
+            keys = query.partition_from, query.partition_before
+            return RowScan(query.row_from, query.row_before, each, keys)
         if not isinstance(detail, TracedParts):
             return None
         assert isinstance(known, tuple)
@@ -257,3 +267,79 @@ class MissingRows:
         self.places[place] -= 1
         if not self.places[place]:
             del self.places[place], self.net[place]
+
+
+class Arrival(NamedTuple):
+    """A row that comes, or one that goes; by its recorded keys."""
+
+    at_s: float
+    key: str
+    row: str
+    by: int
+
+
+class Arrivals:
+    """The rows that the trace adds and removes while refused queries wait for their retries.
+
+    They are noted in the order of time, whether the write that adds or removes them passes or not:
+    which rows are missing, `MissingRows` says.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str | None, list[Arrival]]] = {}
+
+    def note(self, place: Place, at_s: float, shift: int, effects: Effects, at: int) -> None:
+        """Note what an operation does to rows; ``shift`` is its `Effects.shifts`."""
+        key, row = effects.keys(at)
+        if shift != OTHER:
+            found = [Arrival(at_s, key, row, shift)]
+        elif isinstance(effect := effects.of(at), Changes):
+            found = [Arrival(at_s, key, one, 1) for one in effect.added]
+            found += [Arrival(at_s, key, one, -1) for one in effect.removed]
+        else:
+            return
+        table, partition_key = place
+        self._of.setdefault(table, {}).setdefault(partition_key, []).extend(found)
+
+    def in_partition(
+        self, place: Place, since_s: float, until_s: float, key: str, scan: RowScan
+    ) -> int:
+        """How many rows more a query of a partition finds than it would have found before."""
+        first, before = scan.row_from, scan.row_before
+        return sum(
+            one.by
+            for one in self._between(place, since_s, until_s)
+            if one.key == key
+            and (first is None or one.row >= first)
+            and (before is None or one.row < before)
+        )
+
+    def in_table(
+        self, table: str, since_s: float, until_s: float, keys: tuple[str | None, str | None]
+    ) -> dict[Place, int]:
+        """How many rows more there are in partitions of a range than there were before."""
+        first, before = keys
+        found: dict[Place, int] = {}
+        for key in self._of.get(table, ()):
+            if key is None or key < (first or "") or (before is not None and key >= before):
+                continue
+            place = table, key
+            if more := sum(one.by for one in self._between(place, since_s, until_s)):
+                found[place] = more
+        return found
+
+    def forget(self, before_s: float) -> None:
+        """Forget the rows that came or went before an instant."""
+        for table, places in list(self._of.items()):
+            for key, found in list(places.items()):
+                del found[: bisect.bisect_left(found, before_s, key=_AT_S)]
+                if not found:
+                    del places[key]
+            if not places:
+                del self._of[table]
+
+    def _between(self, place: Place, since_s: float, until_s: float) -> list[Arrival]:
+        """What came or went after an instant, up to another one."""
+        found = self._of.get(place[0], {}).get(place[1], [])
+        first = bisect.bisect_right(found, since_s, key=_AT_S)
+        return found[first : bisect.bisect_right(found, until_s, key=_AT_S)]

@@ -13,13 +13,13 @@ import math
 import operator
 import random
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
 from harness.gateway.storage import Passage
-from harness.trace.whatif.rows import OTHER, Changes, Effects, MissingRows, RowScan
+from harness.trace.whatif.rows import OTHER, Arrivals, Changes, Effects, MissingRows, RowScan
 from harness.trace.whatif.units import NOTHING, Scanned, Walk, name_of
 from harness.workload.retry import RetryPolicy
 
@@ -71,9 +71,8 @@ class Simulation:
         lost_entities: The same of all partitions.
     """
 
-    def __init__(self, limits: GatewayLimits, policy: RetryPolicy | None, seed: int) -> None:
+    def __init__(self, limits: GatewayLimits, policy: RetryPolicy | None, seed: int = 0) -> None:
         self._model = Model(limits, 0.0, stored=False)
-        self._seed = seed
         self._waits = _waits(policy, seed)
         self.throttling = Throttling()
         self.throttled: dict[Place, int] = {}
@@ -84,6 +83,13 @@ class Simulation:
         self._doubtful: Set[Place] = frozenset()
         self._walks = False
         self._missing = MissingRows()
+        self._arrivals = Arrivals()
+        # Refused queries by the numbers of their retries: when they were refused, where they were
+        # sent to, and whether they read several partitions.
+        self._queries: dict[int, tuple[float, Place, bool]] = {}
+        # The tables of which it is noted what comes to partitions that nothing could refuse.
+        self._followed: set[str] = set()
+        self._passed_whole: Callable[[str], Sequence[Request]] | None = None
         self.lost: dict[Place, int] = {}
         self.lost_entities = 0
 
@@ -98,10 +104,10 @@ class Simulation:
         loads = self._model.units.loads(demand.entities)
         return {str(number): charged for number, charged in loads.items()}
 
-    def forked(self, policy: RetryPolicy) -> Simulation:
-        """A simulation that goes on from here with another policy."""
+    def forked(self, policy: RetryPolicy, seed: int) -> Simulation:
+        """A simulation that goes on from here with another policy, whose waits ``seed`` draws."""
         other = copy.deepcopy(self)
-        other._waits = _waits(policy, self._seed)
+        other._waits = _waits(policy, seed)
         return other
 
     def serve(
@@ -119,6 +125,8 @@ class Simulation:
         self._retry(second)
         self._due = self._later.pop(second, [])
         retries = dict.fromkeys(walked, 0)
+        # What comes to a partition while a query of it waits has to be seen.
+        retries.update((place, 0) for _, place, _ in self._queries.values())
         self._walks = bool(walked)
         for _, _, place, _, entities, _, _ in self._due:
             retries[place] = retries.get(place, 0) + entities
@@ -135,11 +143,27 @@ class Simulation:
         self.throttling.attempts += operations
         return self._doubtful
 
-    def simulate(self, second: int, operations: Sequence[Request]) -> None:
+    def simulate(
+        self,
+        second: int,
+        operations: Sequence[Request],
+        passed: Callable[[str], Sequence[Request]] | None = None,
+    ) -> None:
         """Simulate the operations of a second, in order, and the retries that are due in it.
 
         Of them, only those of the partitions that `serve` returned are simulated.
+
+        Args:
+            passed: The operations of the second to the partitions of a table that `serve` did not
+                return. They matter to a query over several partitions that is tried again.
         """
+        self._passed_whole = passed
+        self._followed.clear()
+        if len(self._waits) > 1:
+            self._note(request for request in operations if request[2] in self._doubtful)
+            for _, (table, _), several in self._queries.values():
+                if several:
+                    self._follow(table)
         # A query over several partitions takes from those that nothing else could refuse too.
         alone = () if self._walks else self._model.alone
         of_place: dict[Place, list[Request]] = {place: [] for place in alone}
@@ -154,6 +178,45 @@ class Simulation:
         for place, requests in sorted(of_place.items(), key=lambda item: name_of(item[0])):
             self._simulate_alone(place, requests, second)
         self._simulate(others, second)
+        self._arrivals.forget(second - MOST_WAIT_S if self._queries else math.inf)
+
+    def _note(self, requests: Iterable[Request]) -> None:
+        """Note the rows that the operations of a second add and remove."""
+        note = self._arrivals.note
+        for now_s, _, place, _, _, shift, origin in requests:
+            if shift and origin is not None:
+                note(place, now_s, shift, *origin)
+
+    def _follow(self, table: str) -> None:
+        """Note what this second brings to the other partitions of a table."""
+        if table not in self._followed and self._passed_whole is not None:
+            self._followed.add(table)
+            self._note(self._passed_whole(table))
+
+    def _grown(self, request: Request) -> Request:
+        """A query that is tried again, with the rows that came or went since it was refused."""
+        now_s, number, place, attempt, entities, shift, origin = request
+        since_s, _, several = self._queries.pop(number)
+        effect = None
+        if origin is not None and origin[1] >= 0:
+            effect = origin[0].of(origin[1])
+        scan = effect if isinstance(effect, RowScan) else None
+        own, rows = 0, {}
+        if several:
+            keys = entities.keys if type(entities) is Walk else scan.keys if scan else (None, None)
+            rows = self._arrivals.in_table(place[0], since_s, now_s, keys)
+        elif scan is not None and origin is not None:
+            key, _ = origin[0].keys(origin[1])
+            own = self._arrivals.in_partition(place, since_s, now_s, key, scan)
+        if type(entities) is Walk:
+            grown: int = entities.grown(own, rows, name_of)
+            for at, more in rows.items():
+                self._lose(at, -more)
+        else:
+            more = round((own + sum(rows.values())) * (scan.each if scan else 1))
+            grown = Scanned(max(0, entities + more))
+        self._lose(place, entities - grown)
+        return now_s, number, place, attempt, grown, shift, origin
 
     def _simulate_alone(self, place: Place, requests: Sequence[Request], second: int) -> None:
         """Simulate requests of a second to a partition that only its own limit can refuse."""
@@ -163,9 +226,12 @@ class Simulation:
         assert storage is not None
         admit, again = storage.bucket(table, key, second).admit, self._again
         missing, asked_for = self._missing.places, self._asked_for
+        waiting, grown = self._queries, self._grown
         taken, refused, first_s, last_s = 0, 0, 0.0, 0.0
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
+            if request[1] in waiting:
+                request = grown(request)
             now_s, _, _, attempt, entities, shift, _ = request
             # What adds a row for the first time is about no row that is missing.
             about_rows = place in missing and (shift != 1 or attempt > 1)
@@ -188,10 +254,13 @@ class Simulation:
         storage, units = self._model.storage, self._model.units
         passage = None if storage is None else storage.passage(second, second + 1)
         missing, throttled = self._missing.places, self.throttled
+        waiting, grown = self._queries, self._grown
         # Attempts by rule after the first one, which says when it was, and where.
         refused: dict[str, int] = {}
         soon: list[Request] = []
         for request in _with_retries(requests, soon):
+            if request[1] in waiting:
+                request = grown(request)
             now_s, _, place, attempt, entities, shift, _ = request
             about_rows = place in missing and (shift != 1 or attempt > 1)
             if about_rows:
@@ -318,6 +387,13 @@ class Simulation:
                         self._lose(other, count)
             return
         self._number = number = self._number + 1
+        if type(entities) is Walk or type(entities) is Scanned:
+            several = place[1] is None or (
+                type(entities) is Walk and bool(entities.pages[-1].shares)
+            )
+            self._queries[number] = now_s, place, several
+            if several:
+                self._follow(place[0])
         due_s = now_s + max(least_s, waits[attempt][number % _DRAWN])
         known.attempts += 1
         self._send((due_s, number, place, attempt + 1, entities, shift, origin), soon, second)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -72,21 +72,52 @@ class Walk(int):
     Attributes:
         pages: The first of them is the next one.
         page_s: How long a page takes.
+        keys: First PartitionKey and the one before which the query ends; None where it has no such
+            bound, or reads one partition.
     """
 
     pages: tuple[WalkPage, ...]
     page_s: float
+    keys: tuple[str | None, str | None]
 
     @classmethod
-    def of(cls, pages: tuple[WalkPage, ...], page_s: float) -> Walk:
+    def of(
+        cls,
+        pages: tuple[WalkPage, ...],
+        page_s: float,
+        keys: tuple[str | None, str | None] = (None, None),
+    ) -> Walk:
         walk = cls(sum(page.own for page in pages))
-        walk.pages, walk.page_s = pages, page_s
+        walk.pages, walk.page_s, walk.keys = pages, page_s, keys
         return walk
+
+    @property
+    def several(self) -> bool:
+        """Whether it reads several partitions."""
+        return any(page.shares for page in self.pages)
 
     @property
     def rest(self) -> Walk | None:
         """What follows the next page."""
-        return Walk.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
+        return self._with(self.pages[1:]) if len(self.pages) > 1 else None
+
+    def grown(self, own: int, rows: Mapping[Place, int], named: Callable[[Place], str]) -> Walk:
+        """The query after rows were added or removed, which its last page finds, or does not.
+
+        Args:
+            own: Rows of the partition that it is sent to.
+            rows: Rows by partition, of a query over several.
+        """
+        *others, last = self.pages
+        left = dict(rows)
+        shares = [
+            (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
+        ]
+        shares += [(named(place), place, left[place]) for place in sorted(left) if left[place] > 0]
+        return self._with((*others, WalkPage(max(0, last.own + own), tuple(shares))))
+
+    def _with(self, pages: tuple[WalkPage, ...]) -> Walk:
+        return Walk.of(pages, self.page_s, self.keys)
 
 
 class Places(dict[str, Place]):

@@ -49,7 +49,7 @@ class Walked(NamedTuple):
                 if rows > taken:
                     waiting.append((name, place, rows - taken))
             pages.append(WalkPage(of_own, tuple(shares)))
-        return Walk.of(tuple(pages), page_s)
+        return Walk.of(tuple(pages), page_s, (self.one.partition_from, self.one.partition_before))
 
 
 class Walks:

@@ -14,11 +14,14 @@ from harness.model.operation import Kind
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
 from harness.trace.whatif.first_limit import first_limit
-from harness.trace.whatif.projection import BACKOFF, Progress, Projection
+from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import EVERY_TABLE, need_counts, rows_before
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
 from harness.trace.whatif.units import unit_of
+
+_MOST_DRAWN = 20_000
+"""Of a longer trace, one draw of the waits says enough: chance averages out."""
 
 
 def _capacity(limits: GatewayLimits) -> dict[str, Any]:
@@ -93,6 +96,7 @@ def what_if(
             rate=rate,
             started_s=started_s,
             rekeying=Rekeying(scheme, unit, rows=rows, before=before),
+            draws=DRAWS if trace.operations <= _MOST_DRAWN else 1,
         )
         for batch in trace.batches():
             projection.add(batch)

@@ -56,13 +56,13 @@ class Made(NamedTuple):
 
 
 def drawn(rng: random.Random) -> list[Made]:
-    """Rows are written in bulk, one by one and again; queries find no rows that come later."""
+    """Rows are written in bulk, one by one and again; queries may find some that come later."""
     made, numbers = [], iter(range(10_000))
     names: list[str] = []
     for at_ms in sorted(rng.sample(range(SECONDS * 1000), k=120)):
         kind = rng.choice((Kind.INSERT, Kind.UPSERT_MERGE, Kind.TRANSACTION, Kind.QUERY))
         if kind is Kind.QUERY:
-            rows = tuple(sorted(rng.choices(["", *names], k=2)))
+            rows = tuple(sorted(rng.choices(["", *names, "r0100", "s"], k=2)))
         elif kind is Kind.UPSERT_MERGE and names and rng.random() < 0.5:
             rows = (rng.choice(names),)
         else:
