@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import math
 import subprocess
 import sys
@@ -53,16 +54,12 @@ more than it should: the share of throttled attempts by more than a tenth and on
 of the hottest partition by more than 2 points, billable requests by more than 2 %, failed requests
 by more than a tenth and one percent of the operations. A replay shows the entities of a query over
 several partitions for no partition: then its hottest partition is left out. *Emulator too slow*:
-requests failed otherwise than by throttling, because Azurite reads and sorts the table for each
-page of a query. A replay is late where the machine is busy, and then sends in bursts: *busy* is the
-share of the time in which other programs had the processors.
+requests failed otherwise than by throttling, or were not answered, because Azurite reads and sorts
+the table for each page of a query. A replay is late where the machine is busy, and then sends in
+bursts: *busy* is the share of the time in which other programs had the processors.
 
-With back-off, replays have more throttled attempts than calculated. A query that is tried again
-finds rows in a replay that were added since, and takes more; a what-if takes what it would have
-found at first. And a replay keeps the order of operations on a partition: what depends on an
-operation that is tried again waits for it. How much each of the two makes is not measured.
-
-Cases without a row were not replayed yet.
+With back-off, a what-if of a short trace shows the median of five draws of the random waits; a
+replay is one draw. Draws of one case scatter by some points.
 
 | trace | keys | back-off | throttled | hottest | billable | failed | outside | busy |
 |---|---|---|---|---|---|---|---|---|
@@ -102,7 +99,7 @@ class Figures:
 
     Attributes:
         hottest: None if the replay shows it without what queries over several partitions scan.
-        limited: Other failures than throttling: the emulator was too slow for these requests.
+        limited: Other failures than throttling, or no answers: the emulator was too slow.
     """
 
     throttled: float
@@ -133,7 +130,7 @@ class Figures:
             record.outcomes.get(THROTTLED, 0),
             counts.operations,
             record.generator.machine_busy_share,
-            others > 0.01 * counts.operations,
+            others + counts.in_flight > 0.01 * counts.operations,
         )
 
     def outside(self, found: Figures) -> Iterator[str]:
@@ -207,7 +204,35 @@ def replayed(
     return Figures.replayed(RunRecord.from_json(kept[-1].read_bytes()))
 
 
-def rows(only: list[str], folder: Path) -> Iterator[str]:
+class Orders:
+    """Whether keys are in the same order by throttled share, as calculated and as replayed.
+
+    Two keys of a trace are compared if their replays differ by more than draws of one case do.
+    """
+
+    def __init__(self) -> None:
+        self._figures: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+
+    def add(self, trace: str, backoff: bool, said: Figures, found: Figures) -> None:
+        if not found.limited:
+            pair = said.throttled, found.throttled
+            self._figures.setdefault((trace, backoff), []).append(pair)
+
+    def __str__(self) -> str:
+        compared = [
+            (one, other)
+            for figures in self._figures.values()
+            for one, other in itertools.combinations(figures, 2)
+            if not math.isclose(one[1], other[1], rel_tol=RELATIVE, abs_tol=POINTS)
+        ]
+        equal = sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in compared)
+        return (
+            f"Of {len(compared)} pairs of keys whose replays differ by more than 2 points, "
+            f"and a tenth, {equal} are in the order that the what-if says."
+        )
+
+
+def rows(only: list[str], folder: Path, orders: Orders) -> Iterator[str]:
     for case in CASES:
         if only and case.trace not in only:
             continue
@@ -229,7 +254,9 @@ def rows(only: list[str], folder: Path) -> Iterator[str]:
                     " ", "-"
                 )
                 there = replayed(trace, keys, limits, case, backoff, place)
-                yield row(case.trace, name, backoff, Figures.calculated(found, backoff), there)
+                said = Figures.calculated(found, backoff)
+                orders.add(case.trace, backoff, said, there)
+                yield row(case.trace, name, backoff, said, there)
 
 
 def row(trace: str, name: str, backoff: bool, said: Figures, found: Figures) -> str:
@@ -249,12 +276,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "whatif-trial")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for line in rows(args.only, args.out.resolve()):
+    lines, orders = [], Orders()
+    for line in rows(args.only, args.out.resolve(), orders):
         print(line, flush=True)
         lines.append(line)
+    print(f"\n{orders}")
     if not args.only:
-        PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+        PAGE.write_text(HEAD + "\n".join([*lines, "", str(orders)]) + "\n", encoding="utf-8")
     return 0
 
 

@@ -284,9 +284,9 @@ class StorageLimits:
         """Take what a page of a query scans besides those of its first partition."""
         self._take(table, key, self._ranges.find(table, key or ""), entities, now_s)
 
-    def cuts(self, table: str, first: str, last: str) -> int:
-        """How often a scan of these partitions goes on at another server, on a page of its own."""
-        return sum(key <= last for key in self._ranges.borders(table, first))
+    def cuts(self, table: str, first: str, before: str | None) -> int:
+        """How often a scan of a range goes on at another server, on a page of its own."""
+        return sum(before is None or key < before for key in self._ranges.borders(table, first))
 
     def take_elsewhere(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take what passed the bucket of a partition from those of its server and the account."""

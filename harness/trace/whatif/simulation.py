@@ -318,9 +318,8 @@ class Simulation:
         for at, count in takes:
             if at != first:
                 storage.take(*at, count, now_s)
-        if len(page.shares) > 1:
-            keys = [at[1] or "" for _, at, _ in page.shares]
-            self.throttling.attempts += storage.cuts(place[0], keys[0], keys[-1])
+        if page.shares:
+            self.throttling.attempts += storage.cuts(place[0], *page.keys)
         if (rest := walk.rest) is not None:
             self._number = number = self._number + 1
             self.throttling.attempts += 1

@@ -17,7 +17,7 @@ from harness.trace.whatif.queries import BETWEEN, NewRange
 _MOST_ROWS = 200_000
 _BLOCK = 512
 MOST_SHARES = 64
-"""Partitions of a range whose rows are told apart: of more, those with the most rows."""
+"""Partitions of a range whose rows are told apart: of more, the first, and those with most rows."""
 _GROWN = 1.1
 """The partitions with the most rows are looked for again when there are so many more rows."""
 
@@ -186,11 +186,14 @@ class StoredRows:
             itertools.islice(known.keys.since(first, before), MOST_SHARES + 1)
         )
         if len(keys) > MOST_SHARES:
-            keys = [
-                key
-                for key in known.largest()
-                if key >= first and (before is None or key < before) and key in known.partitions
-            ]
+            # A scan begins at the first of them, whatever it holds.
+            keys = sorted(
+                {keys[0]}.union(
+                    key
+                    for key in known.largest()
+                    if key >= first and (before is None or key < before) and key in known.partitions
+                )
+            )
         return total, [(key, round(known.partitions[key] * scale * more)) for key in keys]
 
     def _halve(self) -> None:

@@ -53,11 +53,14 @@ NOTHING = Scanned(0)
 class WalkPage(NamedTuple):
     """What a page of a query takes: of the place that it is sent to, and of other partitions.
 
-    ``shares`` are names in counts, places, and entities.
+    Attributes:
+        shares: Names in counts, places, and entities, as far as partitions are told apart.
+        keys: The first PartitionKey that it may find, and the end of what it finds.
     """
 
     own: int
     shares: tuple[tuple[str, Place, int], ...] = ()
+    keys: tuple[str, str | None] = ("", None)
 
     @property
     def total(self) -> int:
@@ -72,24 +75,21 @@ class Walk(int):
     Attributes:
         pages: The first of them is the next one.
         page_s: How long a page takes.
-        keys: First PartitionKey and the one before which the query ends; None where it has no such
-            bound, or reads one partition.
     """
 
     pages: tuple[WalkPage, ...]
     page_s: float
-    keys: tuple[str | None, str | None]
 
     @classmethod
-    def of(
-        cls,
-        pages: tuple[WalkPage, ...],
-        page_s: float,
-        keys: tuple[str | None, str | None] = (None, None),
-    ) -> Walk:
+    def of(cls, pages: tuple[WalkPage, ...], page_s: float) -> Walk:
         walk = cls(sum(page.own for page in pages))
-        walk.pages, walk.page_s, walk.keys = pages, page_s, keys
+        walk.pages, walk.page_s = pages, page_s
         return walk
+
+    @property
+    def keys(self) -> tuple[str, str | None]:
+        """The first PartitionKey that it may find, and the end of what it finds."""
+        return self.pages[0].keys[0], self.pages[-1].keys[1]
 
     @property
     def several(self) -> bool:
@@ -99,7 +99,7 @@ class Walk(int):
     @property
     def rest(self) -> Walk | None:
         """What follows the next page."""
-        return self._with(self.pages[1:]) if len(self.pages) > 1 else None
+        return Walk.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
 
     def grown(self, own: int, rows: Mapping[Place, int], named: Callable[[Place], str]) -> Walk:
         """The query after rows were added or removed, which its last page finds, or does not.
@@ -114,10 +114,8 @@ class Walk(int):
             (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
         ]
         shares += [(named(place), place, left[place]) for place in sorted(left) if left[place] > 0]
-        return self._with((*others, WalkPage(max(0, last.own + own), tuple(shares))))
-
-    def _with(self, pages: tuple[WalkPage, ...]) -> Walk:
-        return Walk.of(pages, self.page_s, self.keys)
+        last = WalkPage(max(0, last.own + own), tuple(shares), last.keys)
+        return Walk.of((*others, last), self.page_s)
 
 
 class Places(dict[str, Place]):

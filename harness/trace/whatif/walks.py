@@ -49,7 +49,14 @@ class Walked(NamedTuple):
                 if rows > taken:
                     waiting.append((name, place, rows - taken))
             pages.append(WalkPage(of_own, tuple(shares)))
-        return Walk.of(tuple(pages), page_s, (self.one.partition_from, self.one.partition_before))
+        # Each page goes on up to the first partition of the next one.
+        end = self.one.partition_before
+        for number in reversed(range(len(pages))):
+            page = pages[number]
+            first = page.shares[0][1][1] if page.shares else self.one.partition_from
+            pages[number] = page._replace(keys=(first or "", end))
+            end = first
+        return Walk.of(tuple(pages), page_s)
 
 
 class Walks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import random
 from collections import Counter
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.demand import Demand
-from harness.gateway.limits import GatewayLimits, Rate
+from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.gateway.model import Model
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
@@ -19,7 +20,7 @@ from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowScan
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
-from harness.trace.whatif.units import Loads, Scanned
+from harness.trace.whatif.units import Loads, Scanned, Walk, WalkPage
 from harness.workload.retry import ScheduledBackoff
 from tests.support.traced import shape
 
@@ -180,3 +181,41 @@ def test_a_query_misses_the_rows_of_its_own_recorded_partition_alone() -> None:
     assert missing.in_scan(PLACE, "tuesday", RowScan(None, None, 1.0)) == 0
     missing.passed(PLACE, "monday", Changes(("r1", "r2"), ("r1", "r2"), ()))
     assert missing.places == {}
+
+
+def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -> None:
+    """Its load grows by what came to them."""
+    came = requested(Rekeying(as_recorded()).loads(recorded([Made(500, Kind.INSERT, ("a",))])))
+    came = [(1.5, FIRST, ("", "q"), 1, 1, 1, came[0][-1])]
+    page = WalkPage(0, (("p", PLACE, 3),))
+    scan: Request = 0.9, FIRST, ("", None), 1, Walk.of((page,), 0.0), 0, came[0][-1]
+    writes: list[Request] = [(0.85, FIRST, PLACE, 1, 12, 0, came[0][-1])]
+    simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=(1.2,)), 1)
+    demand = Demand({PLACE: 15}, 15, scans=True)
+    simulation.serve(0, demand, 2, {("", None), PLACE})
+    simulation.simulate(0, [*writes, scan], lambda table: [])
+    assert simulation.throttling.throttled == 1
+    doubtful = simulation.serve(1, Demand({("", "q"): 1}, 1, scans=True), 1)
+    simulation.simulate(1, came, lambda table: [one for one in came if one[2] not in doubtful])
+    simulation.finish()
+    assert simulation.throttling.failed == 0
+    assert simulation.lost == {("", "q"): -1, ("", None): 0}
+
+
+def test_a_scan_has_a_page_for_each_server_that_it_goes_on_at() -> None:
+    """Those of partitions that are not told apart too."""
+    limits = LIMITS.model_copy(update={"servers": Servers(count=4, keys_per_range=2)})
+    simulation = Simulation(limits, None)
+    keys = [("", f"k{number:02}") for number in range(40)]
+    for second, place in enumerate(random.Random(1).sample(keys, k=40)):
+        simulation.serve(second, Demand({place: 1}, 1, scans=False), 1)
+        simulation.simulate(second, [(second, FIRST, place, 1, 1, 0, None)])
+    simulation.serve(40, Demand({}, 1, scans=True), 1, {("", None)})
+    page = WalkPage(39, (("k20", keys[20], 1),), ("k00", None))
+    simulation.simulate(40, [(40.0, FIRST, ("", None), 1, Walk.of((page,), 0.0), 0, None)])
+    storage = simulation._model.storage
+    assert storage is not None
+    ranges = storage.ranges
+    goes_on = sum(one[2] != other[2] for one, other in itertools.pairwise(ranges))
+    assert goes_on > 5
+    assert simulation.throttling.attempts == 41 + goes_on
