@@ -4,7 +4,8 @@ A what-if counts the rows in these ranges, and a replay sends a query for each. 
 that the recorded query could find and whose keys the scheme matches. A range is a point, rows of
 one partition, a partition, the partitions that begin with a text, or the table:
 
-    {partition_key}_{row_key:day}   a partition           PK ge 'p_' and PK lt 'p`'
+    {partition_key}_{row_key:day}   a range of a day      PK eq 'p_2026-11-20'
+                                    the whole partition   PK ge 'p_' and PK lt 'p`'
     {partition_key}-{row_key:bucket4}                     PK eq 'p-0', 'p-1', 'p-2', 'p-3'
     {row_key}                                             the table
 """
@@ -131,9 +132,13 @@ def _of_partitions(scheme: Scheme, query: TracedQuery) -> TreatedQuery:
     unbounded = first is None and before is None
     if unbounded or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
         return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), exact=True)
-    parts = scheme.partition_template.template.parts
     known = scheme.begun(of_range(first, before), UNKNOWN)
-    ranges = [_of_prefix(text) for text in of_parts(parts, known, _MOST_RANGES)[0]]
+    keys, whole = of_parts(scheme.partition_template.template.parts, known, _MOST_RANGES)
+    if whole:
+        row_keys, _ = of_parts(scheme.row_template.template.parts, known, 1)
+        rows = row_keys[0] or None, after(row_keys[0])
+        return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys))
+    ranges = [_of_prefix(text) for text in keys]
     begins = scheme.partition_template.parts[0]
     if len(ranges) == 1 and first and isinstance(begins, Field) and begins.is_plain(PARTITION_KEY):
         # New PartitionKeys are the recorded ones, or sort behind them.

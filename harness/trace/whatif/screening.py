@@ -289,13 +289,12 @@ class _Screening:
         counts = self._counts
         counts.unknown += int((operations < 0).sum())
         counts.unmatched += int(unmatched[operations[operations >= 0]].sum())
-        counts.needed += len(table.asked)
-        if not self._scheme.identity and self._scheme.applies_to(table.name):
-            bounded = [of.partition_from or of.partition_before for _, of in table.queries]
-            of_tables = np.array([one is not None for one in bounded], bool)[table.asked]
-            counts.scans += int((of_tables & table.whole).sum())
         recorded = table.by_partition
-        return [recorded._replace(partition=numbers[recorded.partition]), table.scans]
+        loads = [recorded._replace(partition=numbers[recorded.partition])]
+        counts.needed += int((~table.whole).sum())
+        if table.whole.any():
+            loads.append(self._queries(table, np.flatnonzero(table.whole)))
+        return loads
 
     def _by_row(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
         """The loads where the new partition of an entity depends on its RowKey."""
@@ -314,12 +313,14 @@ class _Screening:
             of_all[known] = unmatched
             counts.unmatched += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
         loads = PartitionLoads(numbers, table.second[known], table.amount[known])
-        return [loads, self._queries(table, keys)] if len(table.asked) else [loads]
+        every = np.arange(len(table.asked))
+        return [loads, self._queries(table, every)] if len(every) else [loads]
 
-    def _queries(self, table: KeyColumns, keys: NewKeys) -> PartitionLoads:
-        """The loads of queries, divided evenly over the partitions that they need."""
-        found = [self._of_query(table, keys, *query) for query in table.queries]
-        counts, times = self._counts, np.bincount(table.asked).tolist()
+    def _queries(self, table: KeyColumns, chosen: Array) -> PartitionLoads:
+        """The loads of the queries at some places, divided evenly over what they read."""
+        kinds, asked = np.unique(table.asked[chosen], return_inverse=True)
+        found = [self._of_query(table, *table.queries[kind]) for kind in kinds]
+        counts, times = self._counts, np.bincount(asked).tolist()
         for number, (one, _) in zip(times, found, strict=True):
             counts.unknown += number * one.unknown
             counts.unmatched += number * one.unmatched
@@ -332,19 +333,19 @@ class _Screening:
         numbers = np.concatenate([numbers for _, numbers in found])
         self._found.append((numbers, names.__getitem__))
         sizes = np.array([len(numbers) for _, numbers in found])
-        needed = sizes[table.asked]
-        query = np.repeat(np.arange(len(table.asked)), needed)
+        needed = sizes[asked]
+        query = np.repeat(np.arange(len(asked)), needed)
         # Places within the partitions of a query.
         within = np.arange(len(query)) - np.repeat(np.cumsum(needed) - needed, needed)
         begins = np.cumsum(sizes) - sizes
         return PartitionLoads(
-            numbers[begins[table.asked][query] + within],
-            table.query_second[query],
-            (table.query_amount / np.maximum(1, needed))[query],
+            numbers[begins[asked][query] + within],
+            table.query_second[chosen][query],
+            (table.query_amount[chosen] / np.maximum(1, needed))[query],
         )
 
     def _of_query(
-        self, table: KeyColumns, keys: NewKeys, key: str | None, asked: TracedQuery
+        self, table: KeyColumns, key: str | None, asked: TracedQuery
     ) -> tuple[TreatedQuery, Array]:
         """What becomes of a query, and the numbers of its partitions."""
         query = table.name, key, asked

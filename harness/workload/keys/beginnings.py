@@ -3,20 +3,26 @@
 A range of keys says with what its keys begin. A template makes ranges of new keys of that: those
 that begin with fixed text, with known values, and with what a function makes of a beginning. What
 is said here holds for every value that begins so; a result of which less is known is shorter.
+
+Between two times in one notation are times in this notation, and between two numbers of digits
+numbers of as many: a coarser time of a range, or first digits, are therefore a list.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.workload.keys.template import PERIODS, Function, Reference
+from harness.workload.keys.template import DATE, PERIODS, Function, Reference
 
-_DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?")
-"""As in `harness.workload.keys.template`."""
-_SETTLED = re.compile(r"[T _-]?(?:[01]|2[0-3])|[^T _\-\d]|[T _-]\D")
-"""Behind a day: what follows is a valid hour, or none."""
+_DIGIT = re.compile(r"[0-9]")
+_NO_TIME = re.compile(r"[T _:.-]?0[0:.]*Z?", re.ASCII)
+"""The rest of a time at which a period begins."""
+_BELOW = "\0"
+"""Behind a bound: the value may be the bound."""
 _DATE_BEGUN = re.compile(r"\d{0,4}|\d{4}-(?:\d\d?(?:-\d?)?)?")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _ITEM = re.compile(
@@ -32,10 +38,17 @@ _IN_NO_KEY = frozenset("/\\#?")
 
 
 class Beginning(NamedTuple):
-    """The beginning of a text; ``whole`` if nothing follows."""
+    """The beginning of a text; ``whole`` if nothing follows.
+
+    Attributes:
+        since: The text is not below this one.
+        until: The text is below this one; empty where no bounds are known.
+    """
 
     text: str
     whole: bool = False
+    since: str = ""
+    until: str = ""
 
 
 UNKNOWN = Beginning("")
@@ -64,7 +77,7 @@ def of_range(first: str | None, before: str | None) -> Beginning:
     shared = _shared(first, before)
     if len(shared) < len(first) and after(first[: len(shared) + 1]) == before:
         shared = first[: len(shared) + 1]
-    return Beginning(shared)
+    return Beginning(shared, since=first, until=before)
 
 
 def _shared(one: str, other: str) -> str:
@@ -77,6 +90,8 @@ def _shared(one: str, other: str) -> str:
 
 def joined(parts: Sequence[Beginning]) -> Beginning:
     """Of values that follow each other."""
+    if len(parts) == 1:
+        return parts[0]
     text = ""
     for part in parts:
         text += part.text
@@ -87,7 +102,7 @@ def joined(parts: Sequence[Beginning]) -> Beginning:
 
 def of_function(function: Function, value: Beginning) -> Beginning:
     """What the result of a function begins with."""
-    text, whole = value
+    text, whole, *_ = value
     if whole:
         return Beginning(function.of(text), whole=True)
     name, size = function.name, function.size
@@ -102,16 +117,84 @@ def of_function(function: Function, value: Beginning) -> Beginning:
 
 def _of_period(function: Function, text: str) -> Beginning:
     """Of a date: the date as far as the period goes, or the value itself if it is no date."""
-    match = _DATE.match(text)
-    if match is None or None in match.groups()[: PERIODS.index(function.name) + 1]:
+    match, parts = DATE.match(text), PERIODS.index(function.name) + 1
+    if match is None or None in match.groups()[:parts]:
         # Both begin so if the date has hyphens.
         return Beginning(text) if _DATE_BEGUN.fullmatch(text) else UNKNOWN
-    date = function.of(match[0])
-    if date == match[0] != function.of(match[0] + "!"):
-        # No such day: the value stays as it is.
-        return Beginning(text)
-    settled = match[4] is not None or (match[3] and _SETTLED.match(text, match.end(3)))
-    return Beginning(date, True) if settled else Beginning(_shared(date, text))
+    date = function.of(f"{text[: match.end(parts)]}!")
+    # If there is no such day the value stays as it is.
+    return Beginning(text) if date.endswith("!") else Beginning(date, True)
+
+
+def _between(function: Function, value: Beginning, most: int) -> list[str]:
+    """The results for the times, or the numbers, between the bounds of a value.
+
+    Empty if they are not known, or more than ``most``.
+    """
+    since, until = value.since, value.until
+    if function.name == "first":
+        return _numbers(since, until, function.size, most)
+    if function.name not in PERIODS:
+        return []
+    periods = _periods(since, until, PERIODS.index(function.name) + 1)
+    found = [at.isoformat(timespec="hours") for at in itertools.islice(periods, most + 1)]
+    return list(map(function.of, found)) if len(found) <= most else []
+
+
+def _numbers(since: str, until: str, size: int, most: int) -> list[str]:
+    """What numbers begin with."""
+    first, last = since[:size], until[:size]
+    if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
+        return []
+    if not len(first) == len(last) == size or len(since) != len(until.rstrip(_BELOW)):
+        return []
+    end = int(last) + bool(until[size:].strip("0"))
+    return [] if end - int(first) > most else [f"{one:0{size}}" for one in range(int(first), end)]
+
+
+def _periods(since: str, until: str, parts: int) -> Iterator[dt.datetime]:
+    """The beginnings of the periods, which have so many of the parts of a date."""
+    first, last = DATE.match(since), DATE.match(until)
+    if first is None or last is None or None in first.groups()[:parts]:
+        return
+    given = (*last.groups(), None).index(None)
+    parts_of_last = min(parts, given)
+    start, end = since[: first.end(parts)], until[: last.end(parts_of_last)]
+    if _DIGIT.sub("0", start[: len(end)]) != _DIGIT.sub("0", end):
+        # Two notations.
+        return
+    rest = until[len(end) :]
+    try:
+        at = _instant(first, parts)
+        before = _instant(last, parts_of_last)
+        if parts_of_last < parts:
+            follows = start[len(end) : len(end) + 1]
+            follows = "9" if follows.isdigit() else follows
+            if rest and rest[0] <= follows:
+                return
+        if rest and not _NO_TIME.fullmatch(rest):
+            before = _next(before, parts_of_last)
+        while at < before:
+            yield at
+            at = _next(at, parts)
+    except (ValueError, OverflowError):
+        # A day that no month has, or the end of time.
+        return
+
+
+def _instant(match: re.Match[str], parts: int) -> dt.datetime:
+    year, month, day, hour = (int(one or 0) for one in match.groups())
+    every = (year, month, day, hour)[:parts] + (0, 1, 1, 0)[parts:]
+    return dt.datetime(*every)  # noqa: DTZ001
+
+
+def _next(at: dt.datetime, parts: int) -> dt.datetime:
+    """The beginning of the next year, month, day or hour."""
+    if parts > 2:
+        return at + dt.timedelta(days=parts == 3, hours=parts == 4)
+    return (at + dt.timedelta(days=31 if parts == 2 else 366)).replace(
+        day=1, **({} if parts == 2 else {"month": 1})
+    )
 
 
 def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
@@ -128,10 +211,10 @@ def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
         opened = _GROUP.match(pattern, position)
         if opened is not None and not group:
             group, start, position = opened[1], at, opened.end()
-            known[group] = Beginning(text[at:])
+            known[group] = _of_group(value, at, None)
             continue
         if pattern[position] == ")" and group:
-            known[group] = Beginning(text[start:at], whole=at <= len(text))
+            known[group] = _of_group(value, start, at)
             group, position = "", position + 1
             if _REPEATED.match(pattern, position):
                 return {}
@@ -143,6 +226,9 @@ def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
         if item["more"] is None:
             at += int(item["times"] or 1)
             continue
+        if group and pattern[position:] == ")":
+            # To the end of the text.
+            return known
         behind = _ITEM.match(pattern, position + (pattern[position : position + 1] == ")"))
         if behind is None or behind["literal"] is None or behind["more"] or behind["times"]:
             break
@@ -156,10 +242,31 @@ def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
     return known
 
 
-def of_reference(reference: Reference, values: Mapping[str, Beginning]) -> Beginning:
-    """What a field becomes; a value that is not listed is unknown."""
-    parts = [values.get(name, UNKNOWN) for name in reference.names]
-    return of_function(reference.function, joined(parts))
+def _of_group(value: Beginning, start: int, end: int | None) -> Beginning:
+    """Of the characters from ``start`` to before ``end``, or to an end that is not known."""
+    text, _, since, until = value
+    if end is not None and end <= len(text):
+        return Beginning(text[start:end], whole=True)
+    if start > len(text) or not until:
+        return Beginning(text[start:])
+    rest = "" if end is None else until[end:]
+    until = until[start:end] + (_BELOW if rest and not _NO_TIME.fullmatch(rest) else "")
+    return Beginning(text[start:], since=since[start:end], until=until)
+
+
+def of_reference(
+    reference: Reference, values: Mapping[str, Beginning], most: int
+) -> tuple[Sequence[str], bool]:
+    """What a field becomes, and whether these are all of its results.
+
+    A value that is not listed is unknown.
+    """
+    function = reference.function
+    value = joined([values.get(name, UNKNOWN) for name in reference.names])
+    one = of_function(function, value)
+    if not one.whole and (found := function.choices or _between(function, value, most)):
+        return found, True
+    return (one.text,), one.whole
 
 
 def of_parts(
@@ -172,14 +279,12 @@ def of_parts(
     """
     found = [""]
     for part in parts:
-        one = Beginning(part, True) if isinstance(part, str) else of_reference(part, values)
-        choices: Sequence[str] = (one.text,)
-        if not one.whole and not isinstance(part, str) and part.function.choices:
-            choices = part.function.choices
-            if len(found) * len(choices) > most:
-                return found, False
-            one = Beginning("", True)
-        found = [begun + choice for begun in found for choice in choices]
-        if not one.whole:
+        texts, whole = (
+            ((part,), True) if isinstance(part, str) else of_reference(part, values, most)
+        )
+        if len(found) * len(texts) > most:
+            return found, False
+        found = [begun + text for begun in found for text in texts]
+        if not whole:
             return found, False
     return found, True

@@ -43,7 +43,9 @@ SCATTERING = frozenset(("hash", "bucket", "random", "guid"))
 """Functions whose results are not in the order of the values."""
 _MOST_CHOICES = 10_000
 _MOST_PAD = 100
-_DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?")
+DATE = re.compile(r"(\d{4})-?(\d\d)?-?(\d\d)?(?:[T _-]?(\d\d))?", re.ASCII)
+"""What dates begin with."""
+_VALID = (range(10_000), range(1, 13), range(1, 32), range(24))
 _SIZED = re.compile(r"(hash|bucket|random|first|last|pad)(0|[1-9][0-9]{0,4})")
 _TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)(?:[T _-]?(\d\d)(?:[:-]?(\d\d)(?:[:-]?(\d\d)(?:\.(\d{1,7}))?)?)?)?Z?"
@@ -193,15 +195,16 @@ def _crc32(value: str) -> int:
 
 
 def _date(parts: int, value: str) -> str:
-    """The date down to ``parts`` parts, such as 2026-11; the value itself if it is no date."""
-    match = _DATE.match(value)
-    if match is None or None in match.groups()[:parts]:
+    """The date down to ``parts`` parts, such as 2026-11; the value itself if it begins with none.
+
+    What follows those parts does not matter.
+    """
+    match = DATE.match(value)
+    if match is None or None in (found := match.groups()[:parts]):
         return value
-    year, month, day, hour = match.groups()
-    if not 1 <= int(month or 1) <= 12 or not 1 <= int(day or 1) <= 31 or int(hour or 0) > 23:
+    if not all(int(one) in valid for one, valid in zip(found, _VALID, strict=False)):
         return value
-    date = "-".join((year, month or "", day or "")[: min(parts, 3)])
-    return f"{date}T{hour}" if parts == 4 else date
+    return "-".join(found[:3]) + "".join(f"T{hour}" for hour in found[3:])
 
 
 def _parsed_ticks(value: str) -> int | None:

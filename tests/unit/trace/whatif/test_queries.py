@@ -47,15 +47,27 @@ SCHEMES: tuple[dict[str, Any], ...] = (
         "match": {"row_key": "(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<hour>.*)"},
         "keys": {"partition_key": "{partition_key}_{day:month}"},
     },
+    {"keys": {"partition_key": "{row_key:month}", "row_key": "{partition_key}_{row_key}"}},
+    {
+        "match": {"partition_key": "(?P<device>[^_]+)_(?P<time>.+)"},
+        "keys": {"partition_key": "{device}_{time:day}", "row_key": "{time}_{row_key}"},
+    },
+    {
+        "match": {"partition_key": "(?P<device>[^_]+)_(?P<time>.+)"},
+        "keys": {"partition_key": "{time:month}-{device}-{row_key:bucket2}"},
+    },
 )
-PARTITIONS = st.sampled_from(["a1", "a2", "b1", "b", "", "a1_2026"])
+TIMES = st.builds(
+    "a1_2026-1{}-{:02}T{}".format, st.integers(0, 2), st.integers(1, 3), st.just("05")
+)
+PARTITIONS = st.sampled_from(["a1", "a2", "b1", "b", "", "a1_2026"]) | TIMES
 ROWS = st.builds(
     "2026-1{}-{:02}T{}".format, st.integers(0, 2), st.integers(1, 3), st.sampled_from("059")
 ) | st.sampled_from(["x", "2026", "~"])
 BOUNDS = st.none() | ROWS | st.sampled_from(["2026-11", "2026-11-02", "2026-11-03", "2026-12"])
 TABLES = st.sets(st.tuples(PARTITIONS, ROWS), max_size=25)
 QUERIES = st.tuples(BOUNDS, BOUNDS).map(lambda ends: TracedQuery(None, None, *ends)) | st.tuples(
-    st.none() | PARTITIONS, st.none() | PARTITIONS
+    st.none() | PARTITIONS, st.none() | PARTITIONS | st.just("a1_2026-12")
 ).map(lambda ends: TracedQuery(*ends))
 
 
@@ -131,6 +143,39 @@ def test_the_gateway_walks_what_is_counted(
         walked = contents.scan("t", key_ranges(rewritten(one))).by_partition
         assert number == sum(walked.values())
         assert {name: rows for name, rows in shares if rows} == walked
+
+
+@pytest.mark.parametrize(
+    ("key", "query", "ranges"),
+    [
+        (
+            {"partition_key": "{partition_key}_{row_key:month}"},
+            TracedQuery(row_from="2026-11-20T", row_before="2026-11-20U"),
+            [NewRange("p_2026-11", None, None, "2026-11-20T", "2026-11-20U")],
+        ),
+        (
+            {"partition_key": "{partition_key}_{row_key:day}"},
+            TracedQuery(row_from="2026-11-20T08", row_before="2026-11-22T00"),
+            [
+                NewRange(f"p_2026-11-{day}", None, None, "2026-11-20T08", "2026-11-22T00")
+                for day in (20, 21)
+            ],
+        ),
+        (
+            {"partition_key": "{partition_key:hour}", "row_key": "{partition_key}_{row_key}"},
+            TracedQuery("2026-11-20T0800", "2026-11-20T09"),
+            [NewRange("2026-11-20T08", None, None, "2026-11-20T08", "2026-11-20T09")],
+        ),
+    ],
+)
+def test_a_range_of_a_time_is_a_partition_or_a_few(
+    key: dict[str, str], query: TracedQuery, ranges: list[NewRange]
+) -> None:
+    """Those of the coarser times in it, whether rows or partitions have the time."""
+    partition = WHOLE_TABLE if query.partition_from else "p"
+    found = treated(scheme({"keys": key}), "", partition, query)
+    assert list(found.ranges) == ranges
+    assert not found.ranged
 
 
 def batch_of(*operations: TracedOperation) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -29,7 +30,7 @@ KEYS = st.text(st.sampled_from("Aab019-T_~.é"), max_size=14) | st.from_regex(
 def test_a_result_begins_as_said(name: str, value: str, known: int) -> None:
     """For every beginning of a value."""
     function = function_named(name)
-    begun, whole = of_function(function, Beginning(value[:known]))
+    begun, whole, *_ = of_function(function, Beginning(value[:known]))
     result = function.of(value)
     assert result == begun if whole else result.startswith(begun)
 
@@ -53,7 +54,7 @@ def test_groups_begin_as_said(data: st.DataObject, pattern: str, known: int) -> 
     value = data.draw(st.from_regex(pattern, fullmatch=True))
     match = re.fullmatch(pattern, value)
     assert match is not None
-    for name, (text, whole) in of_pattern(pattern, Beginning(value[:known])).items():
+    for name, (text, whole, *_) in of_pattern(pattern, Beginning(value[:known])).items():
         found = match[name] or ""
         assert found == text if whole else found.startswith(text)
 
@@ -63,7 +64,7 @@ def test_groups_at_fixed_places_are_known() -> None:
     known = of_pattern(r"invoice-(?P<ten>[0-9]{5}).", Beginning("invoice-00009"))
     assert known == {"ten": Beginning("00009", whole=True)}
     known = of_pattern(r"(?P<order>[^_]+)_(?P<line>\d+)", Beginning("o7_1"))
-    assert known == {"order": Beginning("o7", whole=True)}
+    assert known == {"order": Beginning("o7", whole=True), "line": Beginning("1")}
     assert of_pattern(r"(?P<one>[^_]+)_.*", Beginning("o7"))["one"] == Beginning("o7")
 
 
@@ -72,8 +73,40 @@ def test_keys_of_a_range_begin_as_said(first: str, key: str, before: str) -> Non
     """Whatever its bounds are."""
     first, key, before = sorted((first, key, before))
     if key < before:
-        text, whole = of_range(first, before)
+        text, whole, *_ = of_range(first, before)
         assert key == text if whole else key.startswith(text)
+
+
+@given(
+    st.sampled_from(("%Y-%m-%dT%H:%M:%SZ", "%Y%m%d%H", "%Y-%m-%d %H_x", "%Y-%m-%dT%H", "%Y-%m-%d")),
+    st.sampled_from(PERIODS),
+    st.integers(0, 10_000),
+    st.integers(1, 2_000),
+    st.booleans(),
+)
+def test_the_periods_of_a_range_are_those_of_its_hours(
+    notation: str, name: str, begin: int, hours: int, of_days: bool
+) -> None:
+    """No more and no less, whatever the notation is, with bounds of hours or of days."""
+    if of_days or notation == "%Y-%m-%d":
+        begin, hours = 24 * (begin // 24), 24 * (hours // 24 + 1)
+    every = [
+        dt.datetime(2027, 2, 1) + dt.timedelta(hours=hour) for hour in range(begin, begin + hours)
+    ]
+    before = f"{every[-1] + dt.timedelta(hours=1):{notation}}"
+    known = of_range(
+        f"{every[0]:{notation}}",
+        before[: 8 if notation == "%Y%m%d%H" else 10] if of_days else before,
+    )
+    if name == "hour" and notation == "%Y-%m-%d":
+        return
+    function = function_named(name)
+    wanted = list(dict.fromkeys(function.of(f"{one:{notation}}") for one in every))
+    parts = parse_template(f"{{time:{name}}}", {"time"}).parts
+    assert of_parts(parts, {"time": known}, most=3_000) == (wanted, True)
+    pattern = re.escape("t-") + "(?P<time>.+)"
+    within = of_range(f"t-{known.since}", f"t-{known.until}")
+    assert of_parts(parts, of_pattern(pattern, within), most=3_000) == (wanted, True)
 
 
 @given(KEYS.filter(bool), KEYS)
@@ -94,8 +127,25 @@ def test_the_end_of_a_prefix_is_behind_its_keys_alone(prefix: str, other: str) -
             "2026-11-20T05",
             (["p_2026-11-20"], True),
         ),
-        ("{partition_key}_{row_key:day}", "2026-11-20", "2026-11-21", (["p_2026-11-20"], False)),
-        ("{partition_key}_{row_key:month}", "2026-10", "2026-12", (["p_2026-1"], False)),
+        ("{partition_key}_{row_key:day}", "2026-11-20", "2026-11-21", (["p_2026-11-20"], True)),
+        ("{row_key:month}", "2026-10", "2026-12", (["2026-10", "2026-11"], True)),
+        ("{row_key:month}", "2026-11-20T08", "2027-01", (["2026-11", "2026-12"], True)),
+        (
+            "{row_key:day}",
+            "2026-10-31",
+            "2026-11-02T00:00:00Z",
+            (["2026-10-31", "2026-11-01"], True),
+        ),
+        (
+            "{row_key:hour}",
+            "20261031 23",
+            "20261101 005",
+            (["2026-10-31T23", "2026-11-01T00"], True),
+        ),
+        ("{row_key:hour}", "2026-10-31", "2026-11-02", (["2026-1"], False)),
+        ("{row_key:day}", "2026-10-31", "20261102", (["2026"], False)),
+        ("{row_key:year}", "2025-12-31", "2026~", (["2025", "2026"], True)),
+        ("{row_key:first2}", "1990", "2200", (["19", "20", "21"], True)),
         ("{row_key:bucket2}-{partition_key}", "a", "b", (["0-p", "1-p"], True)),
         ("{row_key:bucket2}-{row_key}", "a", "b", (["0-a", "1-a"], False)),
         ("{partition_key}-{row_key:bucket2000}", "a", "b", (["p-"], False)),
