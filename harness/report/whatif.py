@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import RELATIVE_NOISE
+from harness.measure.verdict.ranking import least_sign, price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif_rows import (
@@ -17,7 +17,6 @@ from harness.report.whatif_rows import (
     account_10s,
     best_10s,
     first_limit_text,
-    least_sign,
     over_10s,
     rows,
     share_of,
@@ -78,8 +77,9 @@ def sentences(found: WhatIfRecord) -> list[str]:
         if others and len(in_order(found)) == 1:
             said.append("None of the other keys keeps the application whole.")
     else:
+        price = listed(price_of(best, recorded)) or "no price in this traffic"
         said.append(
-            f"Best: {best.name}, for {_price(recorded, best)}: {_load(found, best)}. "
+            f"Best: {best.name}, for {price}: {_load(found, best)}. "
             f"As recorded: {_load(found, recorded)}."
         )
     equals = [part.name for part in found.schemes if part.rank == 1 and part is not best]
@@ -141,34 +141,6 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
     if not part.once.throttled:
         return f"{text}, and nothing is throttled"
     return f"{text}, and {least}{percent(part.once.ratio)} of the operations are throttled at first"
-
-
-def _price(recorded: SchemePart, part: SchemePart) -> str:
-    """What the keys cost more than the recorded ones do."""
-    price, before, least = part.price, recorded.price, least_sign(part)
-    items = []
-    if _differ(price.billable, before.billable):
-        items.append(f"{least}{price.billable:,} billable requests in place of {before.billable:,}")
-    if least or _differ(price.walked, before.walked):
-        walked = f"{least_sign(recorded)}{before.walked:,}"
-        items.append(f"{least}{price.walked:,} entities walked in place of {walked}")
-    if price.spread:
-        items.append(
-            f"{share_of(price.spread, price.queries)} of the queries in several partitions, up to "
-            f"{price.most_needed:,}"
-        )
-    if price.scans:
-        items.append(f"{share_of(price.scans, price.queries)} of the queries over the whole table")
-    if price.unbounded:
-        items.append(
-            f"{share_of(price.unbounded, price.queries)} of the queries over a whole partition in "
-            "place of a range of rows"
-        )
-    return listed(items) if items else "no price in this traffic"
-
-
-def _differ(count: int, before: int) -> bool:
-    return abs(count - before) > RELATIVE_NOISE * before
 
 
 RANKING = ("", "keys", "throttled", "billable", "walked", "hottest partition")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
+from harness.measure.verdict.ranking import least_sign
 from harness.model.figures import duration, number, percent
 from harness.report.names import partition_name
 
@@ -120,11 +121,6 @@ def best_10s(peaks: Sequence[PeakPart]) -> PeakPart:
 
 def share_of(part: int, whole: int) -> str:
     return percent(part / whole) if whole and part else "0"
-
-
-def least_sign(part: SchemePart) -> str:
-    """The sign of a lower bound: queries walk at least what the trace shows of the rows."""
-    return "≥ " if part.price.walked_is_lower_bound else ""
 
 
 def _partitions(found: WhatIfRecord, part: SchemePart) -> str:

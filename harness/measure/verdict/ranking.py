@@ -2,7 +2,7 @@
 
 What would break the application is no candidate. Of the others, the best is throttled least, makes
 the fewest billable requests, walks the fewest entities, and has the least hot partition, in this
-order. Differences below the noise of a calculation decide nothing.
+order. Differences below the noise of a calculation decide nothing, and are no price.
 """
 
 from __future__ import annotations
@@ -106,6 +106,37 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
         walked=price.walked,
         hottest=next(peak.per_s for peak in peaks if peak.width_s == 10),
     )
+
+
+def least_sign(part: SchemePart) -> str:
+    """The sign of a lower bound: queries walk at least what the trace shows of the rows."""
+    return "≥ " if part.price.walked_is_lower_bound else ""
+
+
+def price_of(part: SchemePart, before: SchemePart) -> list[str]:
+    """What some keys cost more than other ones do in the same traffic, as clauses."""
+    price, other, least = part.price, before.price, least_sign(part)
+
+    def rises(count: str) -> bool:
+        return bool(getattr(price, count) > (1 + RELATIVE_NOISE) * getattr(other, count))
+
+    def share(count: int) -> str:
+        return f"{percent(count / max(1, price.queries))} of the queries"
+
+    found = []
+    if rises("billable"):
+        found.append(f"{least}{price.billable:,} billable requests in place of {other.billable:,}")
+    if rises("walked") or (least and not least_sign(before)):
+        walked = f"{least_sign(before)}{other.walked:,}"
+        found.append(f"{least}{price.walked:,} entities walked in place of {walked}")
+    if price.spread and rises("needed"):
+        most = f"up to {price.most_needed:,}"
+        found.append(f"{share(price.spread)} in several partitions, {most}")
+    if rises("scans"):
+        found.append(f"{share(price.scans)} over the whole table")
+    if rises("unbounded"):
+        found.append(f"{share(price.unbounded)} over a whole partition in place of a range of rows")
+    return found
 
 
 def breaks(

@@ -63,6 +63,12 @@ class Trial:
         return min(factors, default=MOST_FACTOR)
 
     @property
+    def until(self) -> float:
+        """Multiple of the asked traffic at which any limit is met, that of the account too."""
+        first = self.part.first_limit
+        return self.factor if first is None else min(self.factor, first.factor / self.found.rate)
+
+    @property
     def standing(self) -> Standing:
         """What it is compared by; a limit that is far is as good as none."""
         found, price = self.found, self.part.price
@@ -85,7 +91,7 @@ class Trial:
         of, whole = self.standing, max(1, self.part.price.operations)
         return (
             round(self.throttled, 3),
-            -round(min(self.factor, _PLENTY), 1),
+            -round(min(self.until, _PLENTY), 1),
             round(of.billable / whole, 2),
             round(of.walked / whole, 1),
             self.candidate.distance,
@@ -137,7 +143,7 @@ def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Tri
         and one.objectives != best.objectives
         and not any(_dominates(other, one) for other in trials)
     ]
-    later = [one for one in front if min(one.factor, _PLENTY) >= _BETTER * best.factor]
+    later = [one for one in front if min(one.until, _PLENTY) >= _BETTER * best.until]
     found = [min(later, key=lambda one: (*one.objectives[:2], _nearest(one)))] if later else []
     rest = [one for one in front if one not in found]
     return [*found, *sorted(rest, key=_nearest)][:2]

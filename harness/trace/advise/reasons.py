@@ -9,6 +9,7 @@ from typing import Any
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
+from harness.measure.verdict.ranking import price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.model.partition import Partition
 from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
@@ -113,13 +114,12 @@ def trade(trial: Trial, best: Trial) -> str:
     if trial.throttled != best.throttled:
         side = gains if trial.throttled < best.throttled else losses
         side.append(f"{_share(trial.throttled)} throttled instead of {_share(best.throttled)}")
-    if not 0.9 <= trial.factor / best.factor <= 1.1:
-        side = gains if trial.factor > best.factor else losses
-        side.append(f"a limit is met at x {_times(trial)} instead of x {_times(best)}")
-    ours, theirs = _queries(trial.part), _queries(best.part)
-    if ours != theirs:
-        side = gains if trial.standing.billable < best.standing.billable else losses
-        side.append(f"{ours or 'queries are as today'} ({theirs or 'as today'} there)")
+    if not 0.9 <= trial.until / best.until <= 1.1:
+        side = gains if trial.until > best.until else losses
+        times = (f"x {_times(one.until * one.found.rate)}" for one in (trial, best))
+        side.append(f"the first limit is met at {' instead of '.join(times)}")
+    gains += [f"without {clause}" for clause in price_of(best.part, trial.part)]
+    losses += price_of(trial.part, best.part)
     if trial.candidate.distance != best.candidate.distance:
         nearer = trial.candidate.distance < best.candidate.distance
         (gains if nearer else losses).append(
@@ -156,12 +156,12 @@ def _first_limit(trial: Trial) -> str:
     if trial.throttled:
         return ""
     rule = "partition" if first is None or first.rule == ACCOUNT else first.rule
-    return f"; at x {_times(trial)} the first limit of a {rule} is met"
+    times = _times(trial.factor * trial.found.rate)
+    return f"; at x {times} the first limit of a {rule} is met"
 
 
-def _times(trial: Trial) -> str:
-    """The multiple of the recorded traffic."""
-    factor = trial.factor * trial.found.rate
+def _times(factor: float) -> str:
+    """A multiple of the recorded traffic."""
     return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
 
 
@@ -172,45 +172,13 @@ def _share(ratio: float) -> str:
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         return f"{_share(best.throttled)} throttled instead of {percent(today.throttled)}"
-    return f"a limit is met at x {_times(best)} instead of x {_times(today)}"
-
-
-def _queries(part: SchemePart) -> str:
-    price = part.price
-    if not price.queries:
-        return ""
-    said = []
-    if price.spread:
-        mean = price.needed / price.spread
-        said.append(
-            f"{percent(price.spread / price.queries)} of the queries read {mean:,.0f} partitions"
-        )
-    if price.scans:
-        said.append(f"{percent(price.scans / price.queries)} of the queries read the whole table")
-    if price.unbounded:
-        said.append(
-            f"{percent(price.unbounded / price.queries)} of the queries read a whole partition "
-            "instead of a range"
-        )
-    return listed(said)
+    times = (f"x {_times(one.factor * one.found.rate)}" for one in (best, today))
+    return f"the first limit of a partition is met at {' instead of '.join(times)}"
 
 
 def _price(trial: Trial) -> str:
-    said = [_queries(trial.part)]
-    today, price = trial.found.schemes[0].price, trial.part.price
-    if today.walked and price.walked > (1 + _NOTABLE) * today.walked:
-        bound = "at least " if price.walked_is_lower_bound else ""
-        said.append(f"queries walk {bound}{price.walked / today.walked:.2g} times the entities")
-    if today.billable and price.billable > (1 + _NOTABLE) * today.billable:
-        said.append(f"billable requests rise by {percent(price.billable / today.billable - 1)}")
-    if any(said):
-        return f"Its price: {listed([one for one in said if one])}."
-    kept = ["no entity is lost"]
-    if price.transactions:
-        kept.append("no transaction is split")
-    if price.queries:
-        kept.append("no query reads more partitions")
-    return f"In this traffic it costs nothing: {listed(kept)}."
+    price = listed(price_of(trial.part, trial.found.schemes[0]))
+    return f"Its price: {price}." if price else "It has no price in this traffic."
 
 
 def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:

@@ -185,16 +185,16 @@ def _periods(since: str, until: str, parts: int) -> Iterator[dt.datetime]:
 def _instant(match: re.Match[str], parts: int) -> dt.datetime:
     year, month, day, hour = (int(one or 0) for one in match.groups())
     every = (year, month, day, hour)[:parts] + (0, 1, 1, 0)[parts:]
-    return dt.datetime(*every)  # noqa: DTZ001
+    return dt.datetime(every[0], every[1], every[2], every[3])
 
 
 def _next(at: dt.datetime, parts: int) -> dt.datetime:
     """The beginning of the next year, month, day or hour."""
-    if parts > 2:
-        return at + dt.timedelta(days=parts == 3, hours=parts == 4)
-    return (at + dt.timedelta(days=31 if parts == 2 else 366)).replace(
-        day=1, **({} if parts == 2 else {"month": 1})
-    )
+    if parts == 1:
+        return at.replace(year=at.year + 1)
+    if parts == 2:
+        return (at + dt.timedelta(days=31)).replace(day=1)
+    return at + dt.timedelta(days=parts == 3, hours=parts == 4)
 
 
 def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
