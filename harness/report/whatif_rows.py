@@ -9,6 +9,7 @@ from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import least_sign
 from harness.model.figures import duration, number, percent
 from harness.report.names import partition_name
+from harness.trace.replay.initial_rows import MADE_UP
 
 _IN_UNITS = {
     "hottest partition": "hottest PartitionKey",
@@ -137,6 +138,8 @@ def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
     peak = best_10s(part.partition_peaks)
+    if MADE_UP in peak.partition:
+        return "(not in the trace)"
     return partition_name(peak.partition) if peak.per_s else ""
 
 

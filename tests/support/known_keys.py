@@ -38,8 +38,8 @@ class KnownApplication:
             argument says what time it is, UTC.
         rate: Multiple of the traffic to ask about.
         known: The known answer, in words.
-        answer: What is said. Three known answers are missed: see docs/advise.md.
-        keys: Texts, of which each PartitionKey that is as good has one; empty without a change.
+        answer: What is said. One known answer is missed: see docs/advise.md.
+        keys: Texts, of which each PartitionKey that is as good has one; empty if none is named.
     """
 
     name: str
@@ -154,9 +154,11 @@ def _too_fine(rng: random.Random, now: _Now) -> Iterator[Operation | None]:
                 yield _write(f"device-{device:02}_2023-11-14T{hour:02}{minute:02}", "00")
     yield None
     while True:
-        name = f"device-{rng.randrange(20):02}"
-        if rng.random() < 0.5:
-            begin = f"{name}_2023-11-14T{rng.randrange(4):02}"
+        name, chosen = f"device-{rng.randrange(20):02}", rng.random()
+        begin = f"{name}_2023-11-14T{rng.randrange(4):02}{rng.randrange(6)}"
+        if chosen < 0.1:
+            yield _read(f"{begin}0", "00")
+        elif chosen < 0.35:
             keys = KeyRange(partition_from=begin, partition_before=f"{begin}~")
             yield Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, key_range=keys)
         else:
@@ -264,8 +266,8 @@ KNOWN = tuple(
         ("hot tenant", _hot_tenant, 2, CHANGE, "tenant and buckets", (":bucket", "{invoice")),
         ("hot row", _hot_row, 3, NO_KEY, "one row takes 38%", ()),
         ("readings by device", _devices, 1, CHANGE, "device", ("{device",)),
-        ("time too coarse", _too_coarse, 1, CHANGE, "region and day: missed", (":bucket",)),
-        ("time too fine", _too_fine, 1, NO_KEY, "device and hour: missed", ()),
+        ("time too coarse", _too_coarse, 1, CHANGE, "region and day, or month", ("{row_date:",)),
+        ("time too fine", _too_fine, 1, FINE, "device and hour, for the queries", ("{time:hour}",)),
         (
             "monthly report",
             _orders,

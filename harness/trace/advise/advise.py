@@ -20,7 +20,13 @@ from harness.measure.record.advice import (
 )
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.errors import SetupError, cut
-from harness.trace.advise.candidates import Candidate, candidates, each_row, splitting
+from harness.trace.advise.candidates import (
+    Candidate,
+    candidates,
+    each_row,
+    of_longer_time,
+    splitting,
+)
 from harness.trace.advise.judging import (
     Trial,
     alternatives,
@@ -157,11 +163,13 @@ def _advised(
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given)
     bare = bare.model_copy(update=_understood(understanding))
+    longer = of_longer_time(understanding, traffic.table, traffic.ranges)
     if today.far or not traffic.keys:
         whole = _whole(calculate, own, busiest, found, ())
         bare = bare.model_copy(update={"found": whole})
         today = Trial(whole, whole.schemes[0])
-        return bare.model_copy(update=conclusion(KeyEvidence(traffic=traffic, today=today)))
+        fine = KeyEvidence(traffic=traffic, today=today, longer=longer)
+        return bare.model_copy(update=conclusion(fine))
     tried = candidates(
         understanding,
         traffic.table,
@@ -204,6 +212,7 @@ def _advised(
         each_row=rows,
         each_row_helps=helps(rows, today),
         splitting=split if traffic.transactions and helps(split, today) else None,
+        longer=longer,
         tried=len(tried),
     )
     return bare.model_copy(

@@ -16,7 +16,10 @@ from typing import Any
 
 from harness.model.figures import counted
 from harness.model.key_notations import TokenKind
+from harness.model.operation import WHOLE_TABLE
 from harness.trace.advise.understanding import KeyPart, Understanding
+from harness.trace.operations import TracedQuery
+from harness.trace.whatif.queries import treated
 from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Scheme, parse_scheme
 from harness.workload.keys.template import PERIODS, function_named
 
@@ -25,6 +28,7 @@ _BUCKETS = (4, 16, 8, 64)
 _WHOLE = f"{{{PARTITION_KEY}}}"
 _MOST_OF_KEY = 4
 """Parts of a key that are combined."""
+_MOST_OF_QUERIES = 0.9
 _DIGITS_A_SECOND = {
     "seconds since 1970": 0,
     "milliseconds since 1970": 3,
@@ -117,13 +121,7 @@ def candidates(
         if not all(piece.tied for piece in core):
             continue
         named = {piece.part.name for piece in core if piece.part}
-        kept = {piece.part.name for piece in core if piece.part and not piece.function}
-        whole = any(piece.part is None for piece in core)
-        lost = [] if whole else [part for part in own if part.name not in kept]
-        distance = len(core) + (0 if whole else 1 + len(lost))
-        plain = "_".join(piece.field for piece in core)
-        said = " and ".join(piece.said for piece in core)
-        rest = "".join(f"{part.field}_" for part in lost)
+        plain, said, rest, distance = _written(core, own)
         tried = [] if plain == _WHOLE else [(said, plain, distance)]
         for name in scatter:
             for number in _BUCKETS if name not in named else ():
@@ -139,10 +137,41 @@ def candidates(
     return sorted(made.values(), key=lambda one: one.distance)[:MOST_CANDIDATES]
 
 
+def of_longer_time(
+    found: Understanding, table: str, ranges: Sequence[TracedQuery]
+) -> Candidate | None:
+    """The shortest time that makes one partition of what a query over a range of them reads."""
+    own = found.of(False)[:_MOST_OF_KEY]
+    for part in own if ranges else ():
+        others = [_Piece(one) for one in own if one is not part]
+        for period in reversed(list(_periods(part))):
+            key, said, rest, distance = _written((*others, period), own)
+            tried = _candidate(found, table, _named(key, ()), said, key, rest, distance)
+            scheme = tried.scheme
+            read = [treated(scheme, table, WHOLE_TABLE, query).ranges for query in ranges]
+            alone = sum(len(one) == 1 and not one[0].several for one in read)
+            if alone >= _MOST_OF_QUERIES * len(read):
+                return tried
+    return None
+
+
 def splitting(found: Understanding, table: str) -> Candidate:
     """Buckets by row, which split transactions: what they would bring is worth knowing."""
     key = f"{_WHOLE}-{{{ROW_KEY}:bucket16}}"
     return _candidate(found, table, "split-transactions", "16 buckets by row", key, "", 1)
+
+
+def _written(core: Sequence[_Piece], own: Sequence[KeyPart]) -> tuple[str, str, str, int]:
+    """PartitionKey, idea, what begins the RowKey, and distance of keys without buckets."""
+    kept = {piece.part.name for piece in core if piece.part and not piece.function}
+    whole = any(piece.part is None for piece in core)
+    lost = [] if whole else [part for part in own if part.name not in kept]
+    return (
+        "_".join(piece.field for piece in core),
+        " and ".join(piece.said for piece in core),
+        "".join(f"{part.field}_" for part in lost),
+        len(core) + (0 if whole else 1 + len(lost)),
+    )
 
 
 def _said(name: str) -> str:

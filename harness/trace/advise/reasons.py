@@ -12,9 +12,11 @@ from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.ranking import price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.model.partition import Partition
+from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
 from harness.trace.advise.traffic import TableTraffic
 from harness.trace.reader import Trace
+from harness.trace.replay.initial_rows import MADE_UP
 
 _SHORT_S = 120.0
 _FEW = 1_000
@@ -23,6 +25,7 @@ _ROW_SHARE = 0.1
 _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
 _NOTABLE = 0.05
+"""Share of all entities from which on queries are worth a word."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class KeyEvidence:
         each_row: The busiest traffic with a partition for every row, and whether that would be much
             better; None if no keys were tried.
         splitting: What keys that split transactions would bring; None if that would not help.
+        longer: Keys of a longer time, under which most queries over a range of PartitionKeys would
+            read one partition.
     """
 
     traffic: TableTraffic
@@ -42,6 +47,7 @@ class KeyEvidence:
     each_row: Trial | None = None
     each_row_helps: bool = True
     splitting: Trial | None = None
+    longer: Candidate | None = None
     tried: int = 0
 
 
@@ -133,6 +139,7 @@ def _load(when: str, trial: Trial) -> str:
     peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
     served = percent(peak.per_s / found.partition_per_s)
     hottest = Partition.named(peak.partition).key if peak.partition else ""
+    hottest = "" if MADE_UP in hottest else hottest
     share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
     throttled = (
         f"{percent(trial.throttled)} of the requests are throttled, by the limit of the "
@@ -152,12 +159,15 @@ def _rule(part: SchemePart) -> str:
 
 
 def _first_limit(trial: Trial) -> str:
-    first = trial.part.first_limit
+    first, factor = trial.part.first_limit, trial.factor
     if trial.throttled:
         return ""
-    rule = "partition" if first is None or first.rule == ACCOUNT else first.rule
-    times = _times(trial.factor * trial.found.rate)
-    return f"; at x {times} the first limit of a {rule} is met"
+    of = "a partition" if first is None else f"a {first.rule}"
+    if first is not None and first.rule == ACCOUNT:
+        of, factor = (
+            ("the account", trial.until) if trial.until < factor else ("a partition", factor)
+        )
+    return f"; at x {_times(factor * trial.found.rate)} the first limit is met, that of {of}"
 
 
 def _times(factor: float) -> str:
@@ -233,6 +243,15 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
             f"help ({_share(evidence.splitting.throttled)} throttled), but "
             f"{percent(split / traffic.transactions)} of the transactions would be refused: write "
             "those rows one by one, or give rows of a transaction the same bucket."
+        )
+    over = [query for query in traffic.queries if query.whole]
+    longer, scanned = evidence.longer, sum(query.scanned for query in over)
+    if longer is not None and best is None and scanned >= _NOTABLE * traffic.entities:
+        count = sum(query.count for query in over)
+        said.append(
+            f"{counted(count, 'query', 'queries')} over several partitions "
+            f"{agreed(count, 'reads', 'read')} {scanned / count:,.0f} entities each. Under "
+            f"PartitionKey {longer.partition_key} a query over a range reads one partition."
         )
     for query in traffic.queries:
         if query.scanned < _NOTABLE * traffic.entities or query.scanned < _DENSE * query.returned:

@@ -13,6 +13,7 @@ from typing import Any
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.engine import Engine
 from harness.trace.head import ending
+from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.schema import COLUMNS, FILES
 
@@ -20,7 +21,7 @@ MOST_TABLES = 20
 _MOST_KEYS = 2_000
 _MOST_TRANSACTIONS = 500
 _MOST_QUERIES = 20
-_MOST_NAMED = 5
+_MOST_NAMED, _MOST_RANGES = 5, 200
 WINDOW_S = 10
 """Of the windows in which load is compared with limits."""
 BUSY_OPERATIONS = 20_000
@@ -61,6 +62,12 @@ SELECT partition_key IS NOT DISTINCT FROM '{WHOLE_TABLE}' AS whole,
     query.row_from IS NOT NULL OR query.row_before IS NOT NULL AS bounded,
     coalesce(query.compared, []) AS compared, count(*), sum(entities), sum(returned) {_OF_TABLE}
     AND kind = '{Kind.QUERY}' GROUP BY ALL ORDER BY sum(entities) DESC LIMIT {_MOST_QUERIES}
+"""
+_RANGES = f"""
+SELECT * FROM (SELECT DISTINCT query.partition_from, query.partition_before {_OF_TABLE}
+    AND kind = '{Kind.QUERY}' AND partition_key = '{WHOLE_TABLE}'
+    AND query.partition_from IS NOT NULL)
+ORDER BY hash(COLUMNS(*)) LIMIT {_MOST_RANGES}
 """
 _BUSY = f"""
 WITH found AS (SELECT *, file_index, {_WINDOW} AS w FROM {FILES}),
@@ -104,6 +111,7 @@ class TableTraffic:
         keys: PartitionKeys and RowKeys of a sample of its entities.
         together: RowKeys that transactions wrote together, with their PartitionKey.
         queries: Its queries, those that read most first.
+        ranges: Ranges of PartitionKeys that queries read, of a sample.
     """
 
     table: str
@@ -116,6 +124,7 @@ class TableTraffic:
     keys: tuple[tuple[str, str], ...] = ()
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     queries: tuple[QueriedPart, ...] = ()
+    ranges: tuple[TracedQuery, ...] = ()
 
     @property
     def name(self) -> str:
@@ -177,6 +186,7 @@ class TraceTables:
                     _QUERIES, table=table
                 )
             ),
+            ranges=tuple(TracedQuery(*ends) for ends in self._rows(_RANGES, table=table)),
         )
 
     def alone(self, table: str) -> Trace:

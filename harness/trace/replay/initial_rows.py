@@ -28,6 +28,8 @@ from harness.model.outcome import Outcome
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.replay.operations import key_range
 
+MADE_UP = "!rows"
+"""In PartitionKeys of rows of which a trace shows how many were there, and not where."""
 _MOST_SWEEPS = 60
 """Constraints that contradict each other would be relaxed for ever."""
 _ABSENT, _PRESENT, _FREE = 0, 1, 2
@@ -407,7 +409,7 @@ def _fill_table(table: _Table, loaded: dict[str, list[str]]) -> int:
     there = sorted(key for key, rows in loaded.items() for _ in rows)
 
     def one_partition(start: str, end: str | None, number: int) -> list[str]:
-        keys = keys_between(f"{start}!rows", end, 1, table.partitions)
+        keys = keys_between(f"{start}{MADE_UP}", end, 1, table.partitions)
         if keys:
             loaded[keys[0]] = [f"{place:08}" for place in range(number)]
         return keys * number
