@@ -116,21 +116,43 @@ def _rows(table: Any) -> list[Any]:
 
 
 def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
-    """The entries of a CSV file whose first line names the columns; None for any other line."""
+    """The entries of a CSV file whose first line names the columns; None for any other row.
+
+    A row goes on over line breaks in quotes. Where it was cut, the line that begins the next entry
+    ends it.
+    """
     csv.field_size_limit(_MOST_FIELD_CHARACTERS)
     names: list[str] = []
+
+    def entry_in(row: str) -> LogEntry | None:
+        return _entry(dict(zip(names, _fields(row), strict=False)))
+
+    parts: list[str] = []
+    size = quotes = 0
     for line in lines:
         text = line.decode("utf-8", "replace").replace("\0", "")
-        try:
-            # No field of a request has a line break: one that was cut takes no others with it.
-            row = next(csv.reader([text]), [])
-        except csv.Error:
-            yield None
-            continue
         if not names:
-            names = [column_name(name) for name in row]
-        elif row:
-            yield _entry(dict(zip(names, row, strict=False)))
+            names = [column_name(name) for name in _fields(text)]
+            continue
+        if parts and entry_in(text) is not None:
+            yield None
+            parts, size, quotes = [], 0, 0
+        parts.append(text)
+        size, quotes = size + len(text), quotes + text.count('"')
+        if quotes % 2 and size <= _MOST_FIELD_CHARACTERS:
+            continue
+        if row := "".join(parts).strip():
+            yield entry_in(row)
+        parts, size, quotes = [], 0, 0
+    if parts:
+        yield None
+
+
+def _fields(row: str) -> list[str]:
+    """The fields of a row; empty if they are not those of CSV."""
+    with contextlib.suppress(csv.Error):
+        return next(csv.reader([row]), [])
+    return []
 
 
 def column_name(name: str) -> str:

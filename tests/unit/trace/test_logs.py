@@ -333,6 +333,23 @@ def test_an_entry_that_was_cut_does_not_swallow_others(tmp_path: Path) -> None:
     assert notes == ["Left out: 1 unreadable line."]
 
 
+def test_a_field_of_csv_may_have_line_breaks(tmp_path: Path) -> None:
+    """In quotes; a row that is cut within quotes takes no whole row with it."""
+    header, *rows = csv_of("TimeGenerated", str)(REQUESTS[:10]).splitlines()
+    broken = [row.replace("app/1.0", '"app\n""1\r\n.0,"') for row in rows]
+    path = tmp_path / "log"
+    path.write_text("\n".join([header, *broken]), encoding="utf-8")
+    found, notes = read(path)
+    assert [row.shape.kind for row in found] == KINDS
+    assert {row.shape.client for row in found} == {'203.0.113.7 app\n"1\r\n.0,'}
+    assert notes == []
+    cut = broken[3][: broken[3].index("1\r\n")]
+    path.write_text("\n".join([header, *broken[:3], cut, *broken[4:9], rows[9], cut]))
+    found, notes = read(path)
+    assert [row.shape.kind for row in found] == [*KINDS[:3], *KINDS[4:]]
+    assert notes == ["Left out: 2 unreadable lines."]
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     "packed",
