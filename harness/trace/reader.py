@@ -1,17 +1,17 @@
 """Reads a trace in the order of its instants, with memory that does not grow with its length.
 
-The metadata of the Parquet files are read first. Then rows are read in slices, in the order of
-their first instants, and operations are delivered as soon as no later slice can have an earlier
+The metadata of the Parquet files are read first. Then rows are read in spans, in the order of
+their first instants, and operations are delivered as soon as no later span can have an earlier
 one.
 """
 
 from __future__ import annotations
 
 import bisect
-import collections
 import contextlib
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from harness.trace.writer import ENDING
 MOST_WAITING = 500_000
 """Rows that may have to be in memory to bring the others into order."""
 _MOST_METADATA_BYTES = 32 * 1024 * 1024
-_ANSWERED_ROWS = 8 * ROWS
+_ANSWERED_VALUES = 8 * ROWS
 _MOST_SHAPES = 10_000
 LATEST_MS = 4_102_444_800_000
 """The year 2100."""
@@ -49,20 +49,10 @@ _MOST_NOTES, _MOST_NOTED = 20, 500
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _DETAILED = (Kind.QUERY, Kind.TRANSACTION)
+_FIRST_MS = operator.attrgetter("first_ms")
 _KINDS = {kind.value: kind for kind in Kind}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _SCOPES = frozenset(scope.value for scope in Scope)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Slice:
-    """Rows that are read at once: some of one file, or all of several."""
-
-    files: tuple[str, ...]
-    first_ms: int
-    rows: int
-    first: int
-    values: int
 
 
 @dataclasses.dataclass(slots=True)
@@ -158,9 +148,10 @@ class Trace:
         # Each with the place of the first operation that was not delivered.
         waiting: list[tuple[Batch, int]] = []
         self.damage.rows = 0
-        slices, started_ms = _sliced(self._groups), self.head.started_ms
-        until_ms: int | None = slices[0].first_ms - started_ms if slices else None
-        for one, later in itertools.zip_longest(slices, slices[1:]):
+        spans = spans_of(sorted(self._groups, key=_FIRST_MS), ROWS)
+        started_ms = self.head.started_ms
+        until_ms: int | None = spans[0].first_ms - started_ms if spans else None
+        for one, later in itertools.zip_longest(spans, spans[1:]):
             last_ms = None
             try:
                 batch = self._batch(one, until_ms)
@@ -171,7 +162,7 @@ class Trace:
                 self.damage.rows += one.rows
             until_ms = None if later is None else later.first_ms - started_ms
             if last_ms is not None and self._continues(one, later):
-                others = (of.first_ms - started_ms for of in slices if of.first_ms > one.first_ms)
+                others = (of.first_ms - started_ms for of in spans if of.first_ms > one.first_ms)
                 until_ms = min(last_ms, next(others, last_ms))
             ready, waiting = _split(waiting, until_ms)
             if all(first.at_ms[-1] <= then.at_ms[0] for first, then in itertools.pairwise(ready)):
@@ -196,34 +187,37 @@ class Trace:
             later row is; None at the end.
         """
         self.damage.rows = 0
-        parts = _together(_sliced(self._groups))
-        for one, later in itertools.zip_longest(parts, parts[1:]):
-            place = {"files": [*one.files], "first": one.first, "last": one.first + one.rows - 1}
+        spans = self.spans(_ANSWERED_VALUES)
+        firsts = itertools.accumulate((span.first_ms for span in reversed(spans)), min)
+        for span, until_ms in zip(spans, [None, *firsts][-2::-1], strict=True):
             try:
-                found = [self.engine.columns(sql, place) for sql in queries]
+                found = [self.engine.columns(sql, span.place) for sql in queries]
             except TraceError as error:
                 self._note_damage(error)
-                self.damage.rows += one.rows
+                self.damage.rows += span.rows
                 continue
-            yield found, one.rows, None if later is None else later.first_ms
+            yield found, span.rows, until_ms
 
     @property
     def first_ms(self) -> int:
         """UTC milliseconds of the first operation."""
         return min((group.first_ms for group in self._groups), default=0)
 
-    def spans(self, rows: int) -> list[Span]:
-        """All rows in spans of about so many, in the order of the files."""
-        return spans_of(self._groups, rows)
+    def spans(self, values: int) -> list[Span]:
+        """All rows in spans of about so many values, in the order in which the files begin."""
+        begins: dict[str, int] = {}
+        for group in self._groups:
+            begins[group.file] = min(group.first_ms, begins.get(group.file, group.first_ms))
+        return spans_of(sorted(self._groups, key=lambda group: begins[group.file]), values)
 
     def close(self) -> None:
         self.engine.close()
 
-    def _continues(self, one: _Slice, later: _Slice | None) -> bool:
-        """Whether rows follow each other in a file: the harness sorts them."""
+    def _continues(self, one: Span, later: Span | None) -> bool:
+        """Whether rows follow each other in a group: the harness sorts them."""
         return (
             later is not None
-            and (later.files, later.first_ms) == (one.files, one.first_ms)
+            and (later.groups[0].file, later.first_ms) == (one.groups[-1].file, one.first_ms)
             and not self.damage.headless
         )
 
@@ -277,7 +271,8 @@ class Trace:
             first = 0 if before is None else before.first + before.rows
             last_ms = LATEST_MS if last_ms is None else last_ms
             if rows > 0:
-                groups.append(Group(file, first, rows, first_ms or 0, last_ms, max(1, values)))
+                whole = Group(file, first, rows, first_ms or 0, last_ms, max(1, values))
+                groups += whole.read_at_once()
         return groups
 
     def _head(self, heads: Sequence[TraceHead], groups: Sequence[Group]) -> TraceHead:
@@ -292,8 +287,8 @@ class Trace:
             return dataclasses.replace(head, started_ms=first_ms)
         return head
 
-    def _batch(self, one: _Slice, since_ms: int | None) -> Batch:
-        place = {"files": [*one.files], "first": one.first, "last": one.first + one.rows - 1}
+    def _batch(self, one: Span, since_ms: int | None) -> Batch:
+        place = one.place
         columns = self.engine.columns(READ, place)
         at, took = columns["at"], columns["took"]
         for name in _MOST:
@@ -342,7 +337,7 @@ class Trace:
             raise TraceError(f"the detail of an operation is {error!r}") from error
 
     def _learn(self, place: dict[str, Any]) -> None:
-        """Make the shapes of a slice."""
+        """Make the shapes of a span."""
         if len(self._shapes) > _MOST_SHAPES:
             self._shapes.clear()
         for number, *fields in self.engine.rows(SHAPES, place):
@@ -398,59 +393,6 @@ def shape_of(
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceError(f"what an operation is cannot be read ({error!r})") from error
-
-
-def _sliced(groups: Sequence[Group]) -> list[_Slice]:
-    """Slices in the order of their first instants."""
-    slices: list[_Slice] = []
-    before: collections.Counter[str] = collections.Counter()
-    for group in groups:
-        for first in range(0, group.rows, group.read_at_once):
-            rows = min(group.read_at_once, group.rows - first)
-            place = group.first + first
-            slices.append(_Slice((group.file,), group.first_ms, rows, place, group.values))
-        before[group.file] += group.rows
-    slices.sort(key=lambda one: one.first_ms)
-    # Many small files are read together.
-    together: list[_Slice] = []
-    for one in slices:
-        last = together[-1] if together else None
-        whole = last is not None and before[last.files[0]] <= last.rows
-        if (
-            last is not None
-            and whole
-            and before[one.files[0]] <= one.rows
-            and one.values + last.values <= ROWS
-        ):
-            together[-1] = _Slice(
-                last.files + one.files,
-                last.first_ms,
-                last.rows + one.rows,
-                0,
-                last.values + one.values,
-            )
-        else:
-            together.append(one)
-    return together
-
-
-def _together(slices: Sequence[_Slice]) -> list[_Slice]:
-    """Slices that follow each other in a file as one."""
-    together: list[_Slice] = []
-    for one in slices:
-        last = together[-1] if together else None
-        if (
-            last is not None
-            and last.files == one.files
-            and last.first + last.rows == one.first
-            and last.values + one.values <= _ANSWERED_ROWS
-        ):
-            one = dataclasses.replace(
-                last, rows=last.rows + one.rows, values=last.values + one.values
-            )
-            together.pop()
-        together.append(one)
-    return together
 
 
 def _most_waiting(groups: Sequence[Group]) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.trace.schema import ROWS
 
 _LEAST_ROWS, _PARTS_OF_ROWS = 256, 8
 _LAST_ROW = 2**62
+_FILE = operator.attrgetter("file")
 
 
 class Group(NamedTuple):
@@ -27,10 +29,13 @@ class Group(NamedTuple):
     last_ms: int
     values: int
 
-    @property
-    def read_at_once(self) -> int:
-        """Rows of a slice: fewer where they have many parts."""
-        return max(_LEAST_ROWS, min(ROWS, _PARTS_OF_ROWS * ROWS * self.rows // self.values))
+    def read_at_once(self) -> Iterator[Group]:
+        """The group, or parts of it where its rows have many parts."""
+        most = max(_LEAST_ROWS, min(ROWS, _PARTS_OF_ROWS * ROWS * self.rows // self.values))
+        for start in range(0, self.rows, most):
+            rows = min(most, self.rows - start)
+            values = max(1, self.values * rows // self.rows)
+            yield self._replace(first=self.first + start, rows=rows, values=values)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class Span:
     @property
     def rows(self) -> int:
         return sum(group.rows for group in self.groups)
+
+    @property
+    def first_ms(self) -> int:
+        return min(group.first_ms for group in self.groups)
 
     @property
     def place(self) -> dict[str, Any]:
@@ -63,25 +72,29 @@ class Span:
         return [Span(tuple(part)) for _, part in itertools.groupby(self.groups, by)]
 
 
-def spans_of(all_groups: Sequence[Group], rows: int) -> list[Span]:
-    """All rows in spans of about so many, in the order of the files."""
-    spans: list[Span] = []
+def spans_of(groups: Sequence[Group], values: int) -> list[Span]:
+    """All rows in spans of about so many values, in the order of the groups."""
+    rows_of = collections.Counter[str]()
+    for group in groups:
+        rows_of[group.file] += group.rows
+    spans: list[list[Group]] = []
     room = 0
-    for _, of_file in itertools.groupby(all_groups, lambda group: group.file):
-        groups = [*of_file]
-        whole = sum(group.rows for group in groups)
-        if spans and whole <= room:
-            spans[-1] = Span(spans[-1].groups + tuple(groups))
-            room -= whole
+    for file, of_file in itertools.groupby(groups, _FILE):
+        run = [*of_file]
+        size = sum(group.values for group in run)
+        whole = sum(group.rows for group in run) == rows_of[file]
+        if whole and size <= room:
+            spans[-1] += run
+            room -= size
             continue
-        room = 0
-        for group in groups:
-            if group is groups[0] or group.rows > room:
-                spans.append(Span((group,)))
-                room = rows - group.rows
-            else:
-                spans[-1] = Span((*spans[-1].groups, group))
-                room -= group.rows
         # Only whole files are read together.
-        room = rows - whole if whole <= rows else 0
-    return spans
+        room = values - size if whole else 0
+        spans.append(run[:1])
+        left = values - run[0].values
+        for before, group in itertools.pairwise(run):
+            if group.values > left or group.first != before.first + before.rows:
+                spans.append([])
+                left = values
+            spans[-1].append(group)
+            left -= group.values
+    return [Span(tuple(span)) for span in spans]
