@@ -10,7 +10,7 @@ from harness.measure.counts.time_course import SLOTS
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.trace.operations import UNKNOWN
-from harness.trace.schema import FILES
+from harness.trace.schema import PART
 
 SLOT_MS = 1000 // SLOTS
 BUCKETS, FEWER_BUCKETS = 2**20, 2**16
@@ -19,8 +19,8 @@ MOST_TOOK_MS = 130_000
 """Longer ones count as this long, as in histograms."""
 _MOST_CLIENT = 200
 
-_ROWS = f"FROM {FILES} WHERE file_row_number BETWEEN $first AND $last"
-_AT = "epoch_ms(sent_at::TIMESTAMP)"
+_ROWS = f"FROM {PART}"
+_AT = "epoch_ms(sent_at)"
 _SHAPE = "hash(kind, operation, outcome, estimated, attempts)"
 _PARTITION = f"coalesce(table_name, '') AS table_name, coalesce(partition_key, '{UNKNOWN}') AS key"
 _HASH = f"hash(coalesce(table_name, ''), coalesce(partition_key, '{UNKNOWN}'))"
@@ -49,8 +49,8 @@ MISSING = {
 """What a source may leave out."""
 
 LOOK = f"""
-SELECT {", ".join(f"count({of}), min({of}::BIGINT), max({of}::BIGINT)" for of in NUMBERS.values())},
-    max({_AT} + took_ms::BIGINT), {", ".join(LONGEST.values())},
+SELECT {", ".join(f"count({of}), min({of}), max({of})" for of in NUMBERS.values())},
+    max({_AT} + took_ms), {", ".join(LONGEST.values())},
     {", ".join(f"count(*) FILTER ({of})" for of in MISSING.values())}, count(*)
 {_ROWS}
 """
@@ -130,10 +130,9 @@ FROM (
         least(took, {MOST_TOOK_MS}) AS took, done // 1000 // $width AS place, entities, returned,
         sent, received
     FROM (
-        SELECT kind, operation, outcome, estimated, attempts, {_PARTITION}, took_ms::BIGINT AS took,
-            {_AT} + took_ms::BIGINT AS done, entities::BIGINT AS entities,
-            returned::BIGINT AS returned, bytes_sent::BIGINT AS sent,
-            bytes_received::BIGINT AS received
+        SELECT kind, operation, outcome, estimated, attempts, {_PARTITION}, took_ms AS took,
+            {_AT} + took_ms AS done, entities, returned, bytes_sent AS sent,
+            bytes_received AS received
         {_ROWS}
     ) LEFT JOIN tracked USING (table_name, key)
 )
@@ -156,7 +155,7 @@ def _attempts(condition: str) -> str:
 SELECT table_name, key, answer.status AS status, answer.error_code AS error_code,
     sent + took * (place - 1) // number AS began, sent + took * place // number AS ended
 FROM (
-    SELECT {_PARTITION}, {_AT} AS sent, took_ms::BIGINT AS took, len(attempts) AS number,
+    SELECT {_PARTITION}, {_AT} AS sent, took_ms AS took, len(attempts) AS number,
         unnest(attempts) AS answer, generate_subscripts(attempts, 1) AS place
     {_ROWS} AND {condition}
 )) AS answer"""
@@ -192,8 +191,7 @@ FROM (
         SELECT {_NAME} AS name, key, second // $width AS place, sum(entities) AS entities,
             sum(throttled) AS throttled
         FROM (
-            SELECT {_PARTITION}, ({_AT} + took_ms::BIGINT) // 1000 AS second,
-                entities::BIGINT AS entities, 0 AS throttled
+            SELECT {_PARTITION}, ({_AT} + took_ms) // 1000 AS second, entities, 0 AS throttled
             {_ROWS} AND entities > 0
             UNION ALL
             SELECT table_name, key, ended // 1000, 0, 1

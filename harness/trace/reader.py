@@ -26,7 +26,7 @@ from harness.trace.blocks import detail_in
 from harness.trace.engine import Engine
 from harness.trace.head import TraceError, TraceHead
 from harness.trace.operations import Answer, Batch, Detail, TracedOperation, TracedShape
-from harness.trace.schema import COLUMNS, DETAILS, FILES, GROUPS, READ, ROWS, SHAPES
+from harness.trace.schema import COLUMNS, DETAILS, GROUPS, READ, ROWS, SHAPES
 from harness.trace.spans import Group, Span, spans_of
 from harness.trace.writer import ENDING
 
@@ -252,7 +252,7 @@ class Trace:
 
     def _require_columns(self) -> None:
         described = self.engine.rows(
-            f"SELECT column_name FROM (DESCRIBE SELECT * FROM {FILES})",
+            "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet($files))",
             {"files": [self.files[0]]},
         )
         missing = [name for name in COLUMNS if (name,) not in described]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
 _QUERY = (
-    '{"partition_from": "VARCHAR", "partition_before": "VARCHAR", "row_from": "VARCHAR", '
-    '"row_before": "VARCHAR", "compared": ["VARCHAR"], "selected": ["VARCHAR"], "top": "BIGINT", '
-    '"continued_at": {"partition_key": "VARCHAR", "row_key": "VARCHAR"}}'
+    "STRUCT(partition_from VARCHAR, partition_before VARCHAR, row_from VARCHAR, "
+    "row_before VARCHAR, compared VARCHAR[], selected VARCHAR[], top BIGINT, "
+    "continued_at STRUCT(partition_key VARCHAR, row_key VARCHAR))"
 )
-_PARTS = '{"kinds": ["VARCHAR"], "row_keys": ["VARCHAR"], "bytes": ["BIGINT"]}'
+_PARTS = "STRUCT(kinds VARCHAR[], row_keys VARCHAR[], bytes BIGINT[])"
 MOST_KEY = 1200
 """Characters of a key that are kept: more than the 1,024 that the service takes."""
 
@@ -18,25 +18,27 @@ ROWS = 32_768
 """Of a group of rows in a file. Each group is read at once."""
 FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS}, WRITE_BLOOM_FILTER false"
 
-COLUMNS = (
-    "sent_at",
-    "took_ms",
-    "client",
-    "kind",
-    "table_name",
-    "operation",
-    "outcome",
-    "estimated",
-    "partition_key",
-    "row_key",
-    "entities",
-    "returned",
-    "bytes_sent",
-    "bytes_received",
-    "attempts",
-    "query",
-    "parts",
-)
+COLUMNS = {
+    "sent_at": "TIMESTAMP",
+    "took_ms": "BIGINT",
+    "client": "VARCHAR",
+    "kind": "VARCHAR",
+    "table_name": "VARCHAR",
+    "operation": "VARCHAR",
+    "outcome": "VARCHAR",
+    "estimated": "BOOLEAN",
+    "partition_key": "VARCHAR",
+    "row_key": "VARCHAR",
+    "entities": "BIGINT",
+    "returned": "BIGINT",
+    "bytes_sent": "BIGINT",
+    "bytes_received": "BIGINT",
+    "attempts": ATTEMPTS,
+    "query": _QUERY,
+    "parts": "STRUCT(kind VARCHAR, row_key VARCHAR, bytes BIGINT)[]",
+}
+"""The type of each column."""
+_TYPED = ", ".join(f"{name}::{of} AS {name}" for name, of in COLUMNS.items())
 
 _WRITTEN = f"""
 SELECT
@@ -55,12 +57,12 @@ SELECT
     sent::BIGINT AS bytes_sent,
     received::BIGINT AS bytes_received,
     list_extract($attempts::{ATTEMPTS}[], shape + 1) AS attempts,
-    from_json(query::VARCHAR, '{_QUERY}') AS query,
+    query::VARCHAR::JSON::{_QUERY} AS query,
     CASE WHEN of_parts IS NOT NULL THEN list_transform(
         list_zip(of_parts.kinds, of_parts.row_keys, of_parts.bytes),
         lambda part: {{'kind': part[1], 'row_key': part[2], 'bytes': part[3]}}
     ) END AS parts
-FROM (SELECT *, from_json(parts::VARCHAR, '{_PARTS}') AS of_parts FROM (SELECT *"""
+FROM (SELECT *, parts::VARCHAR::JSON::{_PARTS} AS of_parts FROM (SELECT *"""
 
 
 def written(missing: Sequence[str] = ()) -> str:
@@ -75,24 +77,27 @@ _SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
 MOST_LISTED = 1000
 """Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
-FILES = "read_parquet($files, file_row_number = true)"
-_PLACE = "WHERE file_row_number BETWEEN $first AND $last"
-PART = f"{FILES} {_PLACE}"
+FILES = (
+    f"(SELECT {_TYPED}, file_index, file_row_number "
+    "FROM read_parquet($files, file_row_number = true))"
+)
+"""All rows of files with their places, in the types of `COLUMNS` whoever wrote them."""
+PART = f"{FILES} WHERE file_row_number BETWEEN $first AND $last"
 """Some rows of a file, or all of several."""
 
 READ = f"""
 SELECT
-    epoch_ms(sent_at::TIMESTAMP) AS "at",
-    took_ms::BIGINT AS took,
+    epoch_ms(sent_at) AS "at",
+    took_ms AS took,
     hash({_SHAPE}) AS shape,
     CASE WHEN strlen(partition_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
-         ELSE partition_key::VARCHAR END AS "key",
+         ELSE partition_key END AS "key",
     CASE WHEN strlen(row_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
-         ELSE row_key::VARCHAR END AS "row",
-    entities::BIGINT AS entities,
-    returned::BIGINT AS returned,
-    bytes_sent::BIGINT AS sent,
-    bytes_received::BIGINT AS received
+         ELSE row_key END AS "row",
+    entities,
+    returned,
+    bytes_sent AS sent,
+    bytes_received AS received
 FROM {PART}
 """
 """Some rows of a file, or all of several, in the order of the files."""

@@ -21,6 +21,7 @@ from harness.trace.whatif.screening import ScreenedScheme
 ENOUGH = 2.0
 """A limit at this multiple of the asked traffic is far: the traffic can double."""
 _PLENTY = 10 * ENOUGH
+_LEAST_FACTOR = 1e-6
 _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
 _MOST_SCANS = 0.01
@@ -60,7 +61,7 @@ class Trial:
             factors.append(first.factor / found.rate)
         if self.throttled and by_account(part) < 1:
             factors.append(1.0)
-        return min(factors, default=MOST_FACTOR)
+        return max(_LEAST_FACTOR, min(factors, default=MOST_FACTOR))
 
     @property
     def until(self) -> float:

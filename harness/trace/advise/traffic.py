@@ -28,7 +28,7 @@ BUSY_OPERATIONS = 20_000
 """Operations that candidates are screened with."""
 
 _OF_TABLE = f"FROM {FILES} WHERE coalesce(table_name, '') = $table"
-_WINDOW = "epoch_ms(sent_at::TIMESTAMP) // $window_ms"
+_WINDOW = "epoch_ms(sent_at) // $window_ms"
 _TABLES = f"""
 WITH counted AS (
     SELECT coalesce(table_name, '') AS name, {_WINDOW} AS w, count(*) AS operations,
@@ -36,7 +36,7 @@ WITH counted AS (
         count(*) FILTER (partition_key IS NULL OR (
             row_key IS NULL AND kind NOT IN ('{Kind.QUERY}', '{Kind.TRANSACTION}'))) AS unknown,
         count(*) FILTER (kind = '{Kind.TRANSACTION}') AS transactions,
-        min(epoch_ms(sent_at::TIMESTAMP)) AS first_ms, max(epoch_ms(sent_at::TIMESTAMP)) AS last_ms
+        min(epoch_ms(sent_at)) AS first_ms, max(epoch_ms(sent_at)) AS last_ms
     FROM {FILES} GROUP BY ALL)
 SELECT name, sum(operations), sum(entities), sum(unknown), sum(transactions), max(entities),
     (max(last_ms) - min(first_ms)) / 1000
@@ -70,7 +70,7 @@ SELECT * FROM (SELECT DISTINCT query.partition_from, query.partition_before {_OF
 ORDER BY hash(COLUMNS(*)) LIMIT {_MOST_RANGES}
 """
 _BUSY = f"""
-WITH found AS (SELECT *, file_index, {_WINDOW} AS w FROM {FILES}),
+WITH found AS (SELECT *, {_WINDOW} AS w FROM {FILES}),
 loads AS (SELECT w, partition_key, sum(entities) AS load, count(*) AS operations
     FROM found GROUP BY ALL),
 windows AS (SELECT w, max(load) AS hottest, sum(load) AS load, sum(operations) AS operations
@@ -149,11 +149,11 @@ class TraceTables:
             TableTraffic(
                 table=name,
                 operations=int(operations),
-                entities=int(entities),
+                entities=int(entities or 0),
                 unknown=int(unknown),
                 transactions=int(transactions),
-                peak_per_s=float(most) / WINDOW_S,
-                seconds=float(seconds),
+                peak_per_s=float(most or 0) / WINDOW_S,
+                seconds=float(seconds or 0),
             )
             for name, operations, entities, unknown, transactions, most, seconds in found
         ]
@@ -179,8 +179,8 @@ class TraceTables:
                     bounded=bounded,
                     compared=tuple(compared)[:_MOST_NAMED],
                     count=count,
-                    scanned=int(scanned),
-                    returned=int(returned),
+                    scanned=int(scanned or 0),
+                    returned=int(returned or 0),
                 )
                 for whole, bounded, compared, count, scanned, returned in self._rows(
                     _QUERIES, table=table

@@ -10,6 +10,7 @@ answered after it, as a rule. Such a write is moved behind the query.
 
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
 import hashlib
@@ -32,6 +33,7 @@ from harness.trace.sources import Tell
 from harness.trace.whatif.scheme import Scheme, require_table
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
+_LONGEST_S = 60 * 86_400
 _LONGEST_MS = 5000
 """Writes that took longer stay where they are: the operations of this time are held in memory."""
 _QUERY = Kind.QUERY
@@ -193,7 +195,7 @@ class Preparation:
         self._read: dict[str, _Sizes] = {}
         self._written: dict[str, _Sizes] = {}
         self._default_bytes = entity_bytes
-        self.entities_by_s: list[int] = []
+        self.entities_by_s = array.array("q")
         tables: dict[str, str] = {}
         compared: dict[str, dict[str, None]] = {}
         contents = InitialRows(by_page=by_page(trace.head))
@@ -205,6 +207,11 @@ class Preparation:
             if first_ms < 0:
                 first_ms = row.at_ms
             last_ms = row.at_ms
+            if last_ms - first_ms >= 1000 * _LONGEST_S:
+                raise SetupError(
+                    f"{cut(name)} spans more than {_LONGEST_S // 86_400} days, and what is due in "
+                    "every second would be in memory: replay a part of it"
+                )
             failed += shape.outcome.wanted_again
             if shape.outcome.succeeded and count_is_assumed(row, trace.head):
                 assumed += 1
@@ -238,7 +245,7 @@ class Preparation:
             self.rows = _rekeyed(self.rows, selection.rekeyed)
             merged = recorded_rows - _number(self.rows)
         self._contents = contents
-        self._sums = [0, *itertools.accumulate(self.entities_by_s)]
+        self._sums = array.array("q", itertools.accumulate(self.entities_by_s, initial=0))
         sums = self._kinds.values()
         written = sum(sizes.bytes for sizes in self._written.values())
         writes = sum(sizes.entities for sizes in self._written.values())
@@ -311,7 +318,7 @@ class Preparation:
         sums.bytes_sent += row.bytes_sent
         sums.bytes_received += row.bytes_received
         if second >= len(self.entities_by_s):
-            self.entities_by_s += [0] * (second + 1 - len(self.entities_by_s))
+            self.entities_by_s.extend([0] * (second + 1 - len(self.entities_by_s)))
         self.entities_by_s[second] += units_of(row)
         if not shape.outcome.succeeded:
             return

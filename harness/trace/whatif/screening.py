@@ -31,7 +31,7 @@ _MOST_TRACKED = 50_000
 _WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
 
 _PLACE = """
-    hash(table_name) AS "table", epoch_ms(sent_at::TIMESTAMP) AS "at", partition_key AS "key"
+    hash(table_name) AS "table", epoch_ms(sent_at) AS "at", partition_key AS "key"
 """
 _AMOUNT = f"""
     (CASE WHEN entities = 0 AND outcome IN ({_WANTED}) THEN 1
