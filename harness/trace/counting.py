@@ -214,12 +214,11 @@ class TraceCounts:
             if (longest or 0) > most:
                 raise TraceError(f"an operation has too many {name}")
         shapes = engine.rows(grouping.SHAPES, place)
-        if len(shapes) > _MOST_SHAPES < rows:
-            raise TraceError("its operations have too little in common")
+        new = {number: fields for number, *fields in shapes if number not in self._shapes}
+        if len(self._shapes) + len(new) > _MOST_SHAPES:
+            raise TraceError("operations have too little in common")
         clients = engine.rows(grouping.CLIENTS, {**place, "most": _MOST_CLIENTS})
-        for number, kind, *fields in shapes:
-            if number not in self._shapes:
-                self._shapes[number] = shape_of("", kind, "", *fields)
+        self._shapes.update({number: shape_of(*fields) for number, fields in new.items()})
         self._first_ms, self._last_ms = min(self._first_ms, first_ms), max(self._last_ms, last_ms)
         self._done_ms = max(self._done_ms, done_ms)
         add_counts(self.unknown, dict(zip(self.unknown, found[len(_LONGEST) :], strict=True)))

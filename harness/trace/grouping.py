@@ -10,7 +10,7 @@ from harness.measure.counts.time_course import SLOTS
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.trace.operations import UNKNOWN
-from harness.trace.schema import PART
+from harness.trace.schema import PART, SHAPE, hashed, shapes_of
 
 SLOT_MS = 1000 // SLOTS
 BUCKETS, FEWER_BUCKETS = 2**20, 2**16
@@ -21,7 +21,6 @@ _MOST_CLIENT = 200
 
 _ROWS = f"FROM {PART}"
 _AT = "epoch_ms(sent_at)"
-_SHAPE = "hash(kind, operation, outcome, estimated, attempts)"
 _PARTITION = f"coalesce(table_name, '') AS table_name, coalesce(partition_key, '{UNKNOWN}') AS key"
 _HASH = f"hash(coalesce(table_name, ''), coalesce(partition_key, '{UNKNOWN}'))"
 _NAME = "CASE WHEN table_name = '' THEN key ELSE concat(table_name, '/', key) END"
@@ -56,15 +55,7 @@ SELECT {", ".join(f"count({of}), min({of}), max({of})" for of in NUMBERS.values(
 """
 """The extent of the columns, and how often the source left out what it can leave out."""
 
-SHAPES = f"""
-SELECT shape, kind, operation, outcome, estimated, to_json(attempts)::VARCHAR FROM (
-    SELECT {_SHAPE} AS shape, first(kind) AS kind, first(operation) AS operation,
-        first(outcome) AS outcome, first(estimated) AS estimated, first(attempts) AS attempts,
-        min(sent_at) AS since
-    {_ROWS} GROUP BY shape
-) ORDER BY since, operation
-"""
-"""What operations have in common, beside client and table, by its hash; in order of appearance."""
+SHAPES = shapes_of(SHAPE)
 
 CLIENTS = f"""
 SELECT left(coalesce(client, ''), {_MOST_CLIENT}) AS client, count(*) AS operations
@@ -126,7 +117,7 @@ SELECT GROUPING(shape, number, second, took, place) AS "set", shape, number, sec
     count(*) AS operations, sum(entities)::BIGINT AS entities, sum(returned)::BIGINT AS returned,
     sum(sent)::BIGINT AS bytes_sent, sum(received)::BIGINT AS bytes_received
 FROM (
-    SELECT {_SHAPE} AS shape, coalesce(number, 0) AS number, done // 1000 AS second,
+    SELECT {hashed(SHAPE)} AS shape, coalesce(number, 0) AS number, done // 1000 AS second,
         least(took, {MOST_TOOK_MS}) AS took, done // 1000 // $width AS place, entities, returned,
         sent, received
     FROM (

@@ -26,7 +26,7 @@ from harness.trace.blocks import detail_in
 from harness.trace.engine import Engine
 from harness.trace.head import TraceError, TraceHead
 from harness.trace.operations import Answer, Batch, Detail, TracedOperation, TracedShape
-from harness.trace.schema import COLUMNS, DETAILS, GROUPS, READ, ROWS, SHAPES
+from harness.trace.schema import CLIENT_SHAPE, COLUMNS, DETAILS, GROUPS, READ, ROWS, shapes_of
 from harness.trace.spans import Group, Span, spans_of
 from harness.trace.writer import ENDING
 
@@ -34,7 +34,9 @@ MOST_WAITING = 500_000
 """Rows that may have to be in memory to bring the others into order."""
 _MOST_METADATA_BYTES = 32 * 1024 * 1024
 _ANSWERED_VALUES = 8 * ROWS
-_MOST_SHAPES = 10_000
+_SHAPES = shapes_of(CLIENT_SHAPE)
+_MOST_ANSWERS = 50_000
+"""Of the shapes that are kept."""
 LATEST_MS = 4_102_444_800_000
 """The year 2100."""
 _MOST = {
@@ -111,6 +113,7 @@ class Trace:
         self.notes: list[str] = []
         self.engine = Engine()
         self._shapes: dict[int, TracedShape] = {}
+        self._answers = 0
         files = files_of(path)
         self.bytes = sum(file.stat().st_size for file in files)
         heads: dict[TraceHead, None] = {}
@@ -338,11 +341,12 @@ class Trace:
 
     def _learn(self, place: dict[str, Any]) -> None:
         """Make the shapes of a span."""
-        if len(self._shapes) > _MOST_SHAPES:
-            self._shapes.clear()
-        for number, *fields in self.engine.rows(SHAPES, place):
+        if self._answers > _MOST_ANSWERS:
+            self._shapes, self._answers = {}, 0
+        for number, *fields in self.engine.rows(_SHAPES, place):
             if number not in self._shapes:
-                self._shapes[number] = shape_of(*fields)
+                shape = self._shapes[number] = shape_of(*fields)
+                self._answers += len(shape.attempts)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -366,20 +370,26 @@ def require_numbers(name: str, missing: int, lowest: int, highest: int) -> None:
 
 
 def shape_of(
-    client: Any, kind: Any, table: Any, label: Any, outcome: Any, estimated: Any, attempts: Any
+    answers: Any,
+    kind: Any,
+    label: Any,
+    outcome: Any,
+    estimated: Any,
+    client: Any = None,
+    table: Any = None,
 ) -> TracedShape:
-    """What operations have in common; ``attempts`` is JSON.
+    """What operations have in common; ``answers`` is JSON.
 
     Raises:
         TraceError: it is not what a trace holds.
     """
     try:
-        answers = tuple(
+        attempts = tuple(
             Answer(answer["status"], answer["error_code"] or "", answer["scope"] or "")
-            for answer in orjson.loads(attempts)
+            for answer in orjson.loads(answers)
         )
-        if not answers or not all(
-            isinstance(answer.status, int) and answer.scope in _SCOPES for answer in answers
+        if not attempts or not all(
+            isinstance(answer.status, int) and answer.scope in _SCOPES for answer in attempts
         ):
             raise TraceError("an operation has no valid attempt")
         return TracedShape(
@@ -389,7 +399,7 @@ def shape_of(
             label=label or kind,
             outcome=_OUTCOMES[outcome],
             estimated=bool(estimated),
-            attempts=answers,
+            attempts=attempts,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceError(f"what an operation is cannot be read ({error!r})") from error

@@ -73,7 +73,10 @@ def written(missing: Sequence[str] = ()) -> str:
     return f"{_WRITTEN}{''.join(f', NULL AS {name}' for name in missing)} FROM recorded))"
 
 
-_SHAPE = "client, kind, table_name, operation, outcome, estimated, attempts"
+SHAPE = ("kind", "operation", "outcome", "estimated")
+CLIENT_SHAPE = (*SHAPE, "client", "table_name")
+"""What many operations have in common besides the answers, without and with client and table."""
+_MOST_NAMED, _MOST_SHAPES_BYTES = 500, 16 * 1024 * 1024
 MOST_LISTED = 1000
 """Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
@@ -85,11 +88,17 @@ FILES = (
 PART = f"{FILES} WHERE file_row_number BETWEEN $first AND $last"
 """Some rows of a file, or all of several."""
 
+
+def hashed(names: Sequence[str]) -> str:
+    """The hash of what a row has in common with others."""
+    return f"hash({', '.join(names)}, attempts)"
+
+
 READ = f"""
 SELECT
     epoch_ms(sent_at) AS "at",
     took_ms AS took,
-    hash({_SHAPE}) AS shape,
+    {hashed(CLIENT_SHAPE)} AS shape,
     CASE WHEN strlen(partition_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
          ELSE partition_key END AS "key",
     CASE WHEN strlen(row_key) > {_MOST_KEY_BYTES} THEN error('a key is too long')
@@ -116,13 +125,29 @@ FROM {PART}
 """
 """Of the same rows, what queries asked for and the parts of transactions, as JSON."""
 
-SHAPES = f"""
-SELECT shape, first(client), first(kind), first(table_name), first(operation), first(outcome),
-    first(estimated), first(to_json(attempts)::VARCHAR)
-FROM (SELECT *, hash({_SHAPE}) AS shape FROM {PART})
-GROUP BY shape
+
+def shapes_of(names: Sequence[str]) -> str:
+    """The query for what these rows have in common: its hash, the answers as JSON, the ``names``.
+
+    They are in the order of their first instants. Long texts are cut.
+    """
+    columns = [
+        name if name == "estimated" else f"left({name}, {_MOST_NAMED}) AS {name}" for name in names
+    ]
+    sized = ", ".join(("answers", *names))
+    firsts = ", ".join(f"first({name}) AS {name}" for name in names)
+    return f"""
+SELECT shape, {sized} FROM (
+    SELECT *, sum(strlen(concat({sized}))) OVER () AS size FROM (
+        SELECT shape, first(to_json(attempts)::VARCHAR) AS answers, {firsts}, min(sent_at) AS since
+        FROM (SELECT {hashed(names)} AS shape, {", ".join(columns)}, attempts, sent_at FROM {PART})
+        GROUP BY shape
+    )
+) WHERE CASE WHEN size > {_MOST_SHAPES_BYTES} THEN error('operations have too little in common')
+    ELSE true END
+ORDER BY since, operation
 """
-"""What these rows have in common, by its hash."""
+
 
 GROUPS = """
 SELECT file_name, any_value(row_group_num_rows),
