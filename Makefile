@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # How many pytest processes run side by side. Most tests wait more than they compute.
-JOBS ?= 5
+JOBS ?= 4
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
 # Importing Locust patches the standard library of its process: these tests have their own.
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
@@ -71,10 +71,10 @@ stress-%: venv azurite ## Stress with the profile of that name, such as stress-k
 ui: venv azurite ## Open the Locust web UI, profiles to choose from
 	$(BIN)/harness run $(PROFILE) --ui $(ARGS)
 
-# Serial tests say something about a machine that has time: two files of them at once leave it some.
+# Serial tests say something about a machine that has time: nothing runs beside them.
 test: dev azurite ## Run all tests but the long ones
 	$(PARALLEL) $(PATCHED) -m "not long and not serial" -- $(UNPATCHED) -m "not long"
-	$(BIN)/python -m tests.parallel -j 2 -- $(PATCHED) -m "serial and not long"
+	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "serial and not long"
 
 test-unpatched: dev azurite
 	$(PARALLEL) $(UNPATCHED) -m "not long"
@@ -85,7 +85,7 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 test-long: dev azurite ## Run the tests that need real minutes
 	$(PARALLEL) $(PATCHED) -m "long and not serial"
 	$(PARALLEL) $(UNPATCHED) -m long
-	$(BIN)/python -m tests.parallel -j 2 -- $(PATCHED) -m "long and serial"
+	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.
 TEST_DEPS := prometheus:promtool chromium:chromium iproute2:tc faketime:faketime
