@@ -20,7 +20,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
 .PHONY: help venv dev azurite whatif-trial stress stress-throttled ui test test-unpatched \
-	test-wire test-long test-deps coverage lint check bench dashboards lock release-check clean
+	test-wire test-long test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +125,15 @@ whatif-trial: dev azurite ## Hold what-ifs against replays; writes docs/whatif-t
 
 dashboards: dev ## Make the Grafana dashboard again
 	$(BIN)/python -m dashboards.generator
+
+reference: dev ## Make the reference pages of docs/ again, from the code
+	$(BIN)/python -m docs.generator reference
+
+docs: dev ## Build the documentation as a site, and check its links
+	$(BIN)/python -m docs.generator site
+
+gallery: dev azurite ## Make the eight reports that the site shows (five minutes)
+	$(BIN)/python -m docs.generator gallery
 
 lock: ## Renew requirements*.txt from pyproject.toml
 	./scripts/lock

@@ -289,15 +289,3 @@ def test_scrapes_are_as_often_as_rates_need() -> None:
     (source,) = yaml.safe_load(sources.read_text(encoding="utf-8"))["datasources"]
     assert source["jsonData"]["timeInterval"] == f"{seconds}s"
     assert source["type"] == "prometheus"
-
-
-def test_the_page_on_metrics_lists_every_family() -> None:
-    """docs/dashboards.md names each metric, and none that is not there."""
-    page = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
-    source = (ROOT / "harness" / "metrics" / "exposition.py").read_text(encoding="utf-8")
-    listed = {re.sub("_(total|info)$", "", name) for name in re.findall(r"`(aztables_\w+)`", page)}
-    # Of several accounts there are more than the page of the test has.
-    families = {family.name for family in RunState(lambda: WHOLE).collect()}
-    families |= set(re.findall(r'"(aztables_account_\w+)"', source))
-    assert len(families) > 20
-    assert listed == families

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator.reference import pages
+from docs.generator.site import navigation
 from harness.cli import COMMANDS, command
 from harness.profile.practices.checklist import PRACTICES
 from harness.profile.profile_loader import shipped_names
@@ -47,10 +49,19 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
             assert heading in map(anchor, headings), f"{file}#{heading}"
 
 
-def test_the_readme_leads_to_every_page() -> None:
-    """A page of docs/ that the README does not name is not found."""
-    named = {file for file, _ in links((ROOT / "README.md").read_text(encoding="utf-8"))}
-    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= named
+def test_the_index_leads_to_every_page_once() -> None:
+    """A page that docs/index.md does not name is not found; the README leads to the index."""
+    parts = navigation((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    named = [page for pages in parts.values() for page in pages.values()]
+    there = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert sorted([*named, "index.md", "questions.md"]) == sorted(there)
+    assert ("docs/index.md", "") in links((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("name", "text"), pages().items(), ids=list(pages()))
+def test_a_generated_page_is_up_to_date(name: str, text: str) -> None:
+    """Where this fails, `make reference` writes the page again."""
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
 
 
 def test_every_command_is_listed() -> None:

@@ -1,4 +1,4 @@
-"""The example of a user's own scenario in docs/application.md: it is this file, and it runs."""
+"""The example of a user's own scenario in docs/scenario.md: it is this file, and it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = ROOT / "tests" / "examples"
 def test_the_document_shows_the_example(file: str) -> None:
     """What is tested is what is shown, to the letter."""
     text = (EXAMPLES / file).read_text(encoding="utf-8")
-    assert text in (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
+    assert text in (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs() -> None:

@@ -1,0 +1,28 @@
+"""``python -m docs.generator reference`` writes pages of docs/; ``site`` builds the site."""
+
+from __future__ import annotations
+
+import sys
+
+from docs.generator.reference import pages
+from docs.generator.site import ROOT, BrokenSite, build
+
+SITE = ROOT / "build" / "docs"
+GALLERY = ROOT / "build" / "gallery"
+
+
+def main(what: str) -> None:
+    """Write what the word on the command line names."""
+    if what == "reference":
+        for name, text in pages().items():
+            (ROOT / "docs" / name).write_text(text, encoding="utf-8")
+        return
+    try:
+        count = build(SITE, gallery=GALLERY if GALLERY.is_dir() else None)
+    except BrokenSite as error:
+        sys.exit(str(error))
+    print(f"{count} pages: {SITE / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
