@@ -69,6 +69,11 @@ class TraceHead:
         """Whether bytes are those of whole requests and answers, not only of their bodies."""
         return self.bytes_of == WHOLE or (not self.bytes_of and self.source == RUN)
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether keys are in the order of the real ones, so that ranges of them are ranges."""
+        return self.keys in ("", "order")
+
     def joined(self, later: TraceHead) -> TraceHead:
         """This head, for a folder with the files of another recording too.
 

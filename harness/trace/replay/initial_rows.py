@@ -21,9 +21,10 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Container, Iterator, Sequence
+from typing import NamedTuple
 
 from harness.model.entity import MAX_PAGE_ENTITIES
-from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
+from harness.model.operation import UPSERTS, WHOLE_TABLE, KeyRange, Kind
 from harness.model.outcome import Outcome
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.replay.operations import key_range
@@ -32,6 +33,8 @@ MADE_UP = "!rows"
 """In PartitionKeys of rows of which a trace shows how many were there, and not where."""
 _MOST_SWEEPS = 60
 """Constraints that contradict each other would be relaxed for ever."""
+_MADE_ROWS = 100
+"""Rows of a partition that is made up: as many as a transaction loads."""
 _ABSENT, _PRESENT, _FREE = 0, 1, 2
 """Whether a row was there at first; free is not known."""
 _INSERT, _DELETE, _POINT_QUERY = Kind.INSERT, Kind.DELETE, Kind.POINT_QUERY
@@ -133,6 +136,26 @@ class _Range:
     seen: int = 0
 
 
+class _Pages(NamedTuple):
+    """The pages so far of a query whose pages are operations of their own.
+
+    Attributes:
+        found: Rows in all of them.
+        vote: Of the last page, if it seemed to be the end.
+    """
+
+    found: int
+    known: _Range
+    vote: int | None
+
+    def withdraw(self) -> None:
+        """Another page follows: the last one only had the rows of a server."""
+        if self.vote is not None:
+            self.known.votes[self.vote] -= 1
+            self.known.votes += collections.Counter()
+            self.known.last = None
+
+
 @dataclasses.dataclass(slots=True)
 class _Partition:
     """The rows of a partition.
@@ -196,11 +219,13 @@ class _Table:
 
     Attributes:
         upserted: Upserts of unknown rows in all partitions, in order: partition and row.
+        pages: By client, PartitionKey and query.
     """
 
     partitions: dict[str, _Partition] = dataclasses.field(default_factory=dict)
     ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
     upserted: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    pages: dict[tuple[str, str, TracedQuery], _Pages] = dataclasses.field(default_factory=dict)
 
     def partition(self, key: str) -> _Partition:
         found = self.partitions.get(key)
@@ -264,7 +289,7 @@ class InitialRows:
         for table in self._tables.values():
             for partition in table.partitions.values():
                 partition.restart()
-            table.ranges = {}
+            table.ranges, table.pages = {}, {}
         self._one_of.clear()
         self._learning = False
 
@@ -334,14 +359,32 @@ class InitialRows:
             found, exact = max(row.entities, row.returned), not (cut or row.shape.estimated)
         else:
             found, exact = row.returned, not cut
-        over = key == WHOLE_TABLE
         if not row.returned and row.shape.estimated:
             # A log says nothing about the number of rows.
             return
-        if over and query.continued_at is not None:
-            # The rest of a partition and those after it: no range of the first page.
-            return
-        keys = key_range(row)
+        own = query._replace(continued_at=None)
+        pages = row.shape.client, key, own
+        earlier = None
+        if query.continued_at is not None:
+            earlier = table.pages.get(pages)
+            # Of several partitions it has the rest of one, and those after it.
+            rest = exact and key != WHOLE_TABLE
+            self._found(table, key, key_range(row), found, exact=rest)
+            if earlier is None:
+                return
+            found += earlier.found
+            earlier.withdraw()
+        keys = key_range(row._replace(detail=own))
+        known, vote = self._found(table, key, keys, found, exact=exact)
+        table.pages[pages] = _Pages(found, known, vote)
+
+    def _found(
+        self, table: _Table, key: str, keys: KeyRange, found: int, *, exact: bool
+    ) -> tuple[_Range, int | None]:
+        """Note what a query found: in which range, and how many rows were there at first if this
+        is exact.
+        """
+        over = key == WHOLE_TABLE
         if over:
             bounds = keys.partition_from, keys.partition_before
             known = table.ranges.setdefault(bounds, _Range())
@@ -365,11 +408,12 @@ class InitialRows:
                 _resolve(table, None if over else key, bounds, known.seen, first - known.last)
                 first = first_rows()
             known.seen = len(table.upserted if over else table.partitions[key].upserted)
-        if exact:
-            known.votes[first] += 1
-            known.last = first
-        else:
+        if not exact:
             known.least = max(known.least, first)
+            return known, None
+        known.votes[first] += 1
+        known.last = first
+        return known, first
 
     def filled(self) -> tuple[dict[str, dict[str, list[str]]], int]:
         """The rows to load, in order, by table and PartitionKey; and the number of inexact queries.
@@ -408,13 +452,16 @@ def _fill_table(table: _Table, loaded: dict[str, list[str]]) -> int:
     """Add partitions, so that queries over several find what they found."""
     there = sorted(key for key, rows in loaded.items() for _ in rows)
 
-    def one_partition(start: str, end: str | None, number: int) -> list[str]:
-        keys = keys_between(f"{start}{MADE_UP}", end, 1, table.partitions)
-        if keys:
-            loaded[keys[0]] = [f"{place:08}" for place in range(number)]
-        return keys * number
+    def partitions(start: str, end: str | None, number: int) -> list[str]:
+        # Of some rows each: a large one would be hot.
+        count = -(-number // _MADE_ROWS)
+        keys = keys_between(f"{start}{MADE_UP}", end, count, table.partitions)
+        every = [keys[min(place // _MADE_ROWS, len(keys) - 1)] for place in range(number) if keys]
+        for place, key in enumerate(every):
+            loaded.setdefault(key, []).append(f"{place:08}")
+        return every
 
-    return _fill(table.ranges, there, one_partition)
+    return _fill(table.ranges, there, partitions)
 
 
 def _fill(

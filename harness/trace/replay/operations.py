@@ -37,7 +37,6 @@ _LEAST_TEXT = 40
 UNKNOWN_KEYS = "the trace does not hold their keys"
 REFUSED = "the service refused them as invalid"
 NO_ORDER = "they read ranges of keys, and the aliases in the trace do not keep the order of keys"
-_LOST_ORDER = ("nothing", "prefixes")
 _STALE_ETAG = "W/\"datetime'2000-01-01T00%3A00%3A00.0000000Z'\""
 """Of no stored version: the answer is 412, as in the recording."""
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
@@ -102,7 +101,7 @@ def why_left_out(row: TracedOperation, head: TraceHead) -> str:
         if not isinstance(detail, TracedParts) or None in detail.row_keys or not detail.kinds:
             return UNKNOWN_KEYS
     elif kind is _QUERY:
-        if head.keys in _LOST_ORDER and isinstance(detail, TracedQuery):
+        if not head.keeps_order and isinstance(detail, TracedQuery):
             ends = (*detail.bounds, detail.continued_at)
             if any(end is not None for end in ends):
                 return NO_ORDER

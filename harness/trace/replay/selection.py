@@ -72,7 +72,8 @@ class RekeyedOperations:
     def _queries(self, row: TracedOperation) -> Iterator[TracedOperation]:
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
         found = treated(self.scheme, row.shape.table, row.partition_key, query)
-        if found.kept:
+        # A further page of several partitions begins at a recorded key.
+        if found.kept and (row.partition_key != WHOLE_TABLE or query.continued_at is None):
             yield row
             return
         number = len(found.ranges)

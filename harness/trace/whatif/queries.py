@@ -25,6 +25,7 @@ _MOST_RANGES = 1000
 """A query that would need more reads the partitions that they have in common with others."""
 BETWEEN = "\0"
 """Between PartitionKey and RowKey in the text by which rows are ordered. No key contains it."""
+_BEHIND = chr(ord(BETWEEN) + 1)
 
 
 class NewRange(NamedTuple):
@@ -50,10 +51,15 @@ class NewRange(NamedTuple):
         """The rows that the service walks, in the order of `BETWEEN`: the first, and the end."""
         if self.several:
             first, before = self.partition_from, self.partition_before
-            return (first + BETWEEN if first else ""), None if before is None else before + BETWEEN
+            return (_place(first) if first else ""), None if before is None else _place(before)
         start, before = self.partition_key + BETWEEN, self.row_before
-        end = self.partition_key + chr(ord(BETWEEN) + 1) if before is None else start + before
+        end = self.partition_key + _BEHIND if before is None else start + before
         return start + (self.row_from or ""), end
+
+
+def _place(bound: str) -> str:
+    """The first row from a bound of PartitionKeys on. One that ends in `BETWEEN` is after a key."""
+    return f"{bound[:-1]}{_BEHIND}" if bound.endswith(BETWEEN) else bound + BETWEEN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class TreatedQuery:
 
     Attributes:
         ranges: Empty if the query is a further page of one that is read as a whole.
-        kept: It keeps its keys.
+        kept: It keeps its keys, and finds the same rows.
         exact: The ranges hold no other rows than those of the recorded query, but for partitions
             whose keys begin with its own.
         ranged: It needs a range of partitions, and needed one partition before.
@@ -131,7 +137,7 @@ def _of_partitions(scheme: Scheme, query: TracedQuery) -> TreatedQuery:
     first, before = query.partition_from, query.partition_before
     unbounded = first is None and before is None
     if unbounded or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
-        return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), exact=True)
+        return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), kept=True, exact=True)
     known = scheme.begun(of_range(first, before), UNKNOWN)
     keys, whole = of_parts(scheme.partition_template.template.parts, known, _MOST_RANGES)
     if whole:
@@ -154,6 +160,7 @@ def _of_rows(scheme: Scheme, values: dict[str, str], query: TracedQuery) -> Trea
     begun = of_range(first, before)
     known = scheme.begun(None, begun)
     known |= {name: Beginning(value, whole=True) for name, value in values.items()}
+    groups = values.keys() - {PARTITION_KEY, ROW_KEY}
     if begun.whole:
         if not scheme.takes_row(begun.text, values):
             return TreatedQuery((recorded,), True, True, unmatched=True)
@@ -169,9 +176,12 @@ def _of_rows(scheme: Scheme, values: dict[str, str], query: TracedQuery) -> Trea
         start, kept_order = rows.fill({**values, ROW_KEY: ""}), True
         row_from = start + (first or "") or None
         row_before = after(start) if before is None else start + before
-    # What tells the rows of a partition from those of others is in the keys that are known.
-    named = {*_named(partitions.parts, whole), *_named(rows.parts, whole_row)}
-    apart = PARTITION_KEY in named or named >= values.keys() - {PARTITION_KEY, ROW_KEY} > set()
+    # What tells the rows of a partition from those of others is in the keys that are known. A range
+    # of partitions has rows whatever their RowKeys are.
+    named = {*_named(partitions.parts, whole, _MOST_RANGES)}
+    if whole:
+        named.update(_named(rows.parts, whole_row, 1))
+    apart = PARTITION_KEY in named or named >= groups > set()
     if whole:
         ranges = [NewRange(key, None, None, row_from, row_before) for key in keys]
         return TreatedQuery(tuple(ranges), exact=kept_order and apart, unbounded=not kept_order)
@@ -186,10 +196,15 @@ def _of_prefix(text: str) -> NewRange:
     return NewRange(WHOLE_TABLE, text or None, after(text))
 
 
-def _named(parts: Sequence[str | Field], whole: bool) -> Iterator[str]:
-    """The values that a key shows: of a key of which only the beginning is known, those of it."""
+def _named(parts: Sequence[str | Field], whole: bool, most: int) -> Iterator[str]:
+    """The values that a key shows: of a key of which only the beginning is known, those of it.
+
+    ``most`` is how many beginnings were made of it.
+    """
     for part in parts:
         if not isinstance(part, str):
-            if not whole and KeySource.ROW_KEY in part.sources and not part.choices:
-                return
+            if not whole and KeySource.ROW_KEY in part.sources:
+                most //= len(part.choices) or most + 1
+                if not most:
+                    return
             yield from (name for name in part.reference.names if part.is_plain(name))

@@ -222,6 +222,7 @@ class Rekeying:
         }
         if asked:
             self.price.queries += sum(numbers[shape] for shape in asked)
+            self.price.walked_is_lower_bound |= any(shape.estimated for shape in asked)
             self.price.walked += sum(
                 count
                 for shape, count in zip(batch.shapes, batch.entities, strict=True)
@@ -420,7 +421,6 @@ class Rekeying:
         ``amount`` is what it took when it was recorded.
         """
         price, unit = self.price, self.unit
-        price.queries += 1
         shape, detail, recorded = batch.shapes[at], batch.details[at], batch.entities[at]
         key = (shape.table, batch.partition_keys[at], detail)
         found = self._queries.get(key)
@@ -429,6 +429,10 @@ class Rekeying:
             if len(self._queries) >= _KEPT:
                 self._queries.clear()
             found = self._queries[key] = treated(self.scheme, key[0], key[1], query)
+        if not found.ranges and not found.unknown:
+            # A page of a query that is counted already.
+            return
+        price.queries += 1
         price.unknown += found.unknown
         price.unmatched += found.unmatched
         price.ranged += found.ranged
@@ -438,7 +442,7 @@ class Rekeying:
             price.spread += 1
             price.needed += len(found.ranges)
             price.most_needed = max(price.most_needed, len(found.ranges))
-        walked, sure = self._walks.of(shape, found, query, recorded, batch.returned[at])
+        walked, sure = self._walks.of(shape, key[1], found, query, recorded, batch.returned[at])
         price.walked_is_lower_bound |= not sure
         entities = sum(one.entities for one in walked)
         price.walked += entities

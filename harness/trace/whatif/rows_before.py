@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
+from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import Detail, TracedOperation, TracedQuery, by_page
 from harness.trace.reader import Trace
@@ -25,6 +26,9 @@ _MOST_LEARNED = 500_000
 EVERY_TABLE = ""
 """In place of a table in what is said: all that are not named."""
 
+QueriedKeys = tuple[str, str | None, tuple[str | None, ...]]
+"""Table, PartitionKey and bounds of a query."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RowsBefore:
@@ -34,32 +38,35 @@ class RowsBefore:
         rows: By table and PartitionKey.
         complete: Tables of which every row is known, or how many there were.
         said: How many rows a table had.
+        read: What queries read to the end, so that its rows are known.
     """
 
     rows: Rows
     complete: frozenset[str]
     said: Mapping[str, int]
+    read: Set[QueriedKeys] = frozenset()
 
 
 def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:
     """Of which schemes the rows that queries walk have to be counted."""
     needed = [False] * len(schemes)
-    looked_at: set[tuple[str, str | None, Detail]] = set()
+    looked_at: set[tuple[str, str | None, Detail, bool]] = set()
     for batch in trace.batches():
         if not any(shape.kind is _QUERY for shape in set(batch.shapes)):
             continue
         for shape, key, detail in zip(
             batch.shapes, batch.partition_keys, batch.details, strict=True
         ):
-            if shape.kind is not _QUERY or (query := (shape.table, key, detail)) in looked_at:
+            failed = shape.outcome.wanted_again
+            query = shape.table, key, detail, failed
+            if shape.kind is not _QUERY or query in looked_at:
                 continue
             if len(looked_at) < _MOST_LOOKED_AT:
                 looked_at.add(query)
             asked = detail if isinstance(detail, TracedQuery) else TracedQuery()
             for place, scheme in enumerate(schemes):
                 if not needed[place]:
-                    counted = treated(scheme, shape.table, key, asked).counted
-                    needed[place] = counted or shape.outcome.wanted_again
+                    needed[place] = failed or treated(scheme, shape.table, key, asked).counted
             if all(needed):
                 return needed
     return needed
@@ -75,7 +82,7 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
     selection = Selection(trace.head)
     contents = InitialRows(by_page=by_page(trace.head))
     tables: dict[str, None] = {}
-    scanned: set[str] = set()
+    ends = _Ends(by_page=by_page(trace.head))
 
     def learned() -> Iterator[tuple[str, TracedOperation]]:
         for row in in_order_of_effect(itertools.islice(trace.rows(), _MOST_LEARNED)):
@@ -85,27 +92,35 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
     for table, row in learned():
         tables[table] = None
         contents.add(table, row)
-        if row.partition_key == WHOLE_TABLE and _read_all(row):
-            scanned.add(table)
+        ends.add(row)
     contents.learned()
     for table, row in learned():
         contents.add(table, row)
     rows, _ = contents.filled()
-    whole = trace.operations <= _MOST_LEARNED
+    read = ends.read if trace.operations <= _MOST_LEARNED else frozenset[QueriedKeys]()
     known = {table: said.get(table.lower(), said.get(EVERY_TABLE)) for table in tables}
     numbers = {table: number for table, number in known.items() if number is not None}
-    return RowsBefore(rows, frozenset(numbers) | (scanned if whole else set()), numbers)
+    scanned = {table for table in tables if (table, WHOLE_TABLE, TracedQuery().bounds) in read}
+    return RowsBefore(rows, frozenset(numbers) | scanned, numbers, read)
 
 
-def _read_all(row: TracedOperation) -> bool:
-    """Whether a query read its whole table in one operation."""
-    query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
-    unbounded = query.partition_from is None and query.partition_before is None
-    return (
-        row.shape.kind is _QUERY
-        and row.shape.outcome.succeeded
-        and not row.shape.estimated
-        and unbounded
-        and query.top is None
-        and query.continued_at is None
-    )
+class _Ends:
+    """Finds what queries read to the end, where pages may be operations of their own."""
+
+    def __init__(self, *, by_page: bool) -> None:
+        self._most = MAX_PAGE_ENTITIES if by_page else None
+        self._begun: set[QueriedKeys] = set()
+        self.read: set[QueriedKeys] = set()
+
+    def add(self, row: TracedOperation) -> None:
+        shape = row.shape
+        if shape.kind is not _QUERY or not shape.outcome.succeeded or shape.estimated:
+            return
+        query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
+        keys = shape.table, row.partition_key, query.bounds
+        most = self._most if query.top is None else query.top
+        full = most is not None and row.returned >= most
+        if query.continued_at is None or keys in self._begun:
+            found = self._begun if full else self.read
+            if len(found) < _MOST_LOOKED_AT:
+                found.add(keys)

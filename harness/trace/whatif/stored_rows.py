@@ -20,6 +20,7 @@ MOST_SHARES = 64
 """Partitions of a range whose rows are told apart: of more, the first, and those with most rows."""
 _GROWN = 1.1
 """The partitions with the most rows are looked for again when there are so many more rows."""
+_MOST_RANGES = 1000
 
 Shares = Sequence[tuple[str, int]]
 """PartitionKeys, and the rows of each."""
@@ -91,21 +92,29 @@ class SortedKeys:
 class _Table:
     """The rows of a table that are known."""
 
-    __slots__ = ("_largest", "_looked_at", "keys", "partitions", "rows")
+    __slots__ = ("_largest", "keys", "partitions", "rows")
 
     def __init__(self) -> None:
         self.rows, self.keys = SortedKeys(), SortedKeys()
         self.partitions: dict[str, int] = {}
-        self._largest: list[str] = []
-        self._looked_at = 0
+        # By range of partitions: how many rows the table had then, and those with the most.
+        self._largest: dict[tuple[str, str | None], tuple[int, list[str]]] = {}
 
-    def largest(self) -> list[str]:
-        """The PartitionKeys with the most rows, in order."""
-        if not self._looked_at <= self.rows.size <= self._looked_at * _GROWN:
-            self._looked_at = self.rows.size
-            found = heapq.nlargest(MOST_SHARES, self.partitions, self.partitions.__getitem__)
-            self._largest = sorted(found)
-        return self._largest
+    def largest(self, first: str, before: str | None) -> list[str]:
+        """The PartitionKeys of a range with the most rows, in order."""
+        keys = [*itertools.islice(self.keys.since(first, before), MOST_SHARES + 1)]
+        if len(keys) <= MOST_SHARES:
+            return keys
+        looked_at, found = self._largest.get((first, before), (0, keys))
+        if not looked_at <= self.rows.size <= looked_at * _GROWN:
+            if len(self._largest) >= _MOST_RANGES:
+                self._largest.clear()
+            every = self.keys.since(first, before)
+            found = sorted(heapq.nlargest(MOST_SHARES, every, self.partitions.__getitem__))
+            self._largest[first, before] = self.rows.size, found
+        # A scan begins at the first of them, whatever it holds.
+        others = (key for key in found if key in self.partitions and key != keys[0])
+        return [keys[0], *others]
 
     def note(self, row: str, *, stays: bool) -> bool:
         partition_key = row.partition(BETWEEN)[0]
@@ -182,18 +191,7 @@ class StoredRows:
         if not one.several:
             return total, ((one.partition_key, total),)
         first, before = one.partition_from or "", one.partition_before
-        keys: Sequence[str] = tuple(
-            itertools.islice(known.keys.since(first, before), MOST_SHARES + 1)
-        )
-        if len(keys) > MOST_SHARES:
-            # A scan begins at the first of them, whatever it holds.
-            keys = sorted(
-                {keys[0]}.union(
-                    key
-                    for key in known.largest()
-                    if key >= first and (before is None or key < before) and key in known.partitions
-                )
-            )
+        keys = known.largest(first, before)
         return total, [(key, round(known.partitions[key] * scale * more)) for key in keys]
 
     def _halve(self) -> None:

@@ -10,10 +10,12 @@ from harness.gateway.demand import Place
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.trace.operations import TracedQuery, TracedShape
 from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
-from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.rows_before import QueriedKeys, RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.stored_rows import Shares, StoredRows
 from harness.trace.whatif.units import Walk, WalkPage
+
+_MOST_PAGED = 10_000
 
 
 class Walked(NamedTuple):
@@ -69,6 +71,9 @@ class Walks:
 
     def __init__(self, scheme: Scheme, before: RowsBefore | None) -> None:
         self._complete = frozenset[str]() if before is None else before.complete
+        self._read = frozenset[QueriedKeys]() if before is None else before.read
+        # Entities of the pages so far of queries whose pages are operations of their own.
+        self._paged: dict[tuple[str, TracedQuery], int] = {}
         self._counts: StoredRows | None = None
         if before is None:
             return
@@ -88,6 +93,7 @@ class Walks:
     def of(
         self,
         shape: TracedShape,
+        partition_key: str | None,
         found: TreatedQuery,
         query: TracedQuery,
         recorded: int,
@@ -98,12 +104,13 @@ class Walks:
         Args:
             recorded: What it walked when it was recorded.
         """
-        ranges, counts, sure = found.ranges, self._counts, True
+        ranges, counts, table = found.ranges, self._counts, shape.table
         served = shape.outcome.succeeded or not shape.outcome.wanted_again
+        sure = not shape.estimated
         if counts is None or not ranges or (served and not found.counted):
             there: list[tuple[int, Shares]] = [(0, ())] * len(ranges)
         else:
-            there = [counts.in_range(shape.table, one) for one in ranges]
+            there = [counts.in_range(table, one) for one in ranges]
         counted = sum(number for number, _ in there)
         whole, top = recorded, query.top
         full = top is not None and returned >= top
@@ -111,24 +118,52 @@ class Walks:
             whole = 0
         elif not (found.exact and served):
             whole = max(recorded, counted)
-            sure = found.exact or shape.table in self._complete
-        elif found.spread and full and top is not None:
-            # Each of them ends after so many.
-            whole = max(recorded, sum(min(top, number) for number, _ in there))
+            known = found.exact and (table, partition_key, query.bounds) in self._read
+            sure = table in self._complete or known or (found.exact and served and sure)
+        elif found.spread and full:
+            # Each of them ends after as many.
+            whole = max(recorded, sum(min(recorded, number) for number, _ in there))
         elif not found.kept and not full:
             # Other keys may begin as these do.
             whole = max(recorded, counted)
         parts = divided(whole, [number for number, _ in there])
         share = returned / recorded if query.compared and recorded else 1.0
+        since = self._since(table, query, whole) if found.kept and found.counted else 0
         walked = []
         for one, part, (number, shares) in zip(ranges, parts, there, strict=True):
             pages = -(-int(part * share) // MAX_PAGE_ENTITIES)
             if found.limited:
                 pages = pages_of(shape)
-            if number != part and number:
+            if part > number > 0:
                 shares = [(key, rows * part // number) for key, rows in shares]
+            elif part < number:
+                shares = _section(shares, since, part, number)
             walked.append(Walked(one, part, shares, max(1, pages)))
         return walked, sure
+
+    def _since(self, table: str, query: TracedQuery, entities: int) -> int:
+        """Entities of the pages before this one, which has ``entities``."""
+        place = table, query._replace(continued_at=None)
+        since = 0 if query.continued_at is None else self._paged.get(place, 0)
+        if len(self._paged) >= _MOST_PAGED:
+            self._paged.clear()
+        self._paged[place] = since + entities
+        return since
+
+
+def _section(shares: Shares, since: int, part: int, number: int) -> Shares:
+    """What a part of a range has of its partitions, which are read one after the other.
+
+    Args:
+        since: Where it begins, of ``number`` entities.
+    """
+    whole, found, end = sum(rows for _, rows in shares), [], 0
+    first, last = (whole * min(at, number) // number for at in (since, since + part))
+    for key, rows in shares:
+        start, end = end, end + rows
+        if taken := max(0, min(end, last) - max(start, first)):
+            found.append((key, taken))
+    return found
 
 
 def pages_of(shape: TracedShape) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +16,19 @@ from harness.gateway.contents import Contents
 from harness.gateway.key_ranges import key_ranges
 from harness.gateway.requests import RowWrite
 from harness.model.operation import WHOLE_TABLE, Kind, new_operation
+from harness.model.outcome import Outcome
+from harness.trace.head import TraceHead
 from harness.trace.operations import Batch, TracedOperation, TracedParts, TracedQuery
+from harness.trace.reader import Trace
+from harness.trace.recorder import Recorder
 from harness.trace.replay.operations import key_range
 from harness.trace.whatif.queries import BETWEEN, NewRange, treated
 from harness.trace.whatif.rekeying import Rekeying
-from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.rows_before import RowsBefore, rows_before
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from harness.trace.whatif.stored_rows import StoredRows
-from tests.support.traced import shape
+from harness.trace.writer import TraceWriter
+from tests.support.traced import result_of, shape
 
 Key = tuple[str, str]
 SCHEMES: tuple[dict[str, Any], ...] = (
@@ -39,6 +45,8 @@ SCHEMES: tuple[dict[str, Any], ...] = (
         }
     },
     {"keys": {"row_key": "{partition_key}{row_key:last1}{row_key}"}},
+    {"keys": {"partition_key": "_{row_key}", "row_key": "{partition_key}"}},
+    {"keys": {"partition_key": "all", "row_key": "{row_key:hash1}{partition_key}_{row_key}"}},
     {
         "match": {"partition_key": "(?P<tenant>[a-z])(?P<number>[0-9])"},
         "keys": {"partition_key": "{number}{row_key:bucket2}", "row_key": "{tenant}_{row_key}"},
@@ -67,7 +75,8 @@ ROWS = st.builds(
 BOUNDS = st.none() | ROWS | st.sampled_from(["2026-11", "2026-11-02", "2026-11-03", "2026-12"])
 TABLES = st.sets(st.tuples(PARTITIONS, ROWS), max_size=25)
 QUERIES = st.tuples(BOUNDS, BOUNDS).map(lambda ends: TracedQuery(None, None, *ends)) | st.tuples(
-    st.none() | PARTITIONS, st.none() | PARTITIONS | st.just("a1_2026-12")
+    st.none() | PARTITIONS | PARTITIONS.map("{}\0".format),
+    st.none() | PARTITIONS | PARTITIONS.map("{}\0".format) | st.just("a1_2026-12"),
 ).map(lambda ends: TracedQuery(*ends))
 
 
@@ -253,6 +262,93 @@ def test_rows_that_nobody_knows_make_a_lower_bound() -> None:
         rekeying.loads(batch)
         assert rekeying.price.walked == 5
         assert rekeying.price.walked_is_lower_bound is not complete
+
+
+PAGE = 1000
+
+
+def page_of(
+    at_ms: int, rows: list[Key], first: int, key: str = WHOLE_TABLE, **asked: Any
+) -> TracedOperation:
+    """A page of a query over all of these rows, as a watch records it."""
+    found = len(rows[first : first + PAGE])
+    query = TracedQuery(**asked, continued_at=rows[first] if first else None)
+    return TracedOperation(at_ms, at_ms + 1, shape(Kind.QUERY), key, "", found, found, 0, 0, query)
+
+
+@pytest.mark.parametrize("content", SCHEMES[:5])
+def test_a_scan_in_pages_walks_each_row_once(content: dict[str, Any]) -> None:
+    """By any keys, and each page what follows the rows of the page before."""
+    rows = [(f"p{number // 500}", f"{number:06}") for number in range(2500)]
+    of_rows: dict[str, list[str]] = {}
+    for key, row in rows:
+        of_rows.setdefault(key, []).append(row)
+    mine = scheme(content)
+    rekeying = Rekeying(mine, before=RowsBefore({"": of_rows}, frozenset(), {}))
+    pages = [page_of(number, rows, number * PAGE) for number in range(3)]
+    loads = rekeying.loads(batch_of(*pages))
+    assert rekeying.price.walked == len(rows)
+    assert sum(loads.amounts) + sum(count for _, _, count in loads.shares()) == len(rows)
+    if content is SCHEMES[2]:
+        # Partitions of 500 rows are in one page, or in two that follow each other.
+        seen: dict[str, list[int]] = {}
+        for at_ms, name, _ in loads.shares():
+            seen.setdefault(name, []).append(at_ms)
+        assert len(seen) == 5
+        assert all(max(places) - min(places) <= 1 for places in seen.values())
+
+
+def test_rows_of_pages_are_known(tmp_path: Path) -> None:
+    """All that a scan found in three pages were there. A table of which nobody read the last page
+    may have more."""
+    rows = [("p", f"{number:06}") for number in range(2500)]
+    for pages in (3, 2, 1):
+        path = tmp_path / f"{pages}.parquet"
+        head = TraceHead(started_ms=0, source="watch")
+        with TraceWriter(path, head) as file:
+            recorder = Recorder()
+            for number in range(pages):
+                row = page_of(number, rows, number * PAGE)
+                recorder.add(result_of(row, 0.0), "app", row.detail)
+            file.append(recorder.drain(0.0, final=True))
+        found = rows_before(Trace(path), {})
+        assert sum(map(len, found.rows[""].values())) == min(2500, pages * PAGE)
+        assert found.complete == ({""} if pages == 3 else set())
+
+
+def test_a_failed_query_walks_what_the_same_query_found() -> None:
+    """It is a lower bound only if none found its rows."""
+    failed = dataclasses.replace(page_of(0, [("p", "r")], 0, "p").shape, outcome=Outcome.THROTTLED)
+    query = page_of(0, [("p", "r")], 0, "p")._replace(shape=failed, entities=0, returned=0)
+    for read in (True, False):
+        keys = frozenset([("", "p", TracedQuery().bounds)]) if read else frozenset()
+        before = RowsBefore({"": {"p": ["1", "2"]}}, frozenset(), {}, keys)
+        rekeying = Rekeying(scheme({"keys": {}}), before=before)
+        rekeying.loads(batch_of(query))
+        assert rekeying.price.walked == 2
+        assert rekeying.price.walked_is_lower_bound is not read
+
+
+def test_a_filter_has_to_find_as_many_in_each_range() -> None:
+    """The first ten of a filter that were found in 50 rows take about 50 of every bucket."""
+    rows = [f"{number:04}" for number in range(400)]
+    query = page_of(0, [("p", "r")], 0, "p", top=10, compared=("Name",))
+    rekeying = Rekeying(scheme(SCHEMES[1]), before=RowsBefore({"": {"p": rows}}, frozenset(), {}))
+    rekeying.loads(batch_of(query._replace(entities=50, returned=10)))
+    assert rekeying.price.walked == 4 * 50
+
+
+def test_the_largest_partitions_are_those_of_the_range() -> None:
+    """Of more than 64, whatever is in others."""
+    counts = StoredRows()
+    for tenant, rows in (("a", 2), ("b", 9)):
+        for day in range(100):
+            for row in range(rows):
+                counts.note("", f"{tenant}{day:02}{BETWEEN}{row}", stays=True)
+    number, shares = counts.in_range("", NewRange(WHOLE_TABLE, "a", "b"))
+    assert number == 200
+    assert 64 <= len(shares) <= 65
+    assert {(name[0], rows) for name, rows in shares} == {("a", 2)}
 
 
 def test_stated_rows_are_where_the_known_ones_are() -> None:
