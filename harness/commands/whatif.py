@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import __version__
@@ -19,7 +21,7 @@ from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import whatif_json, whatif_text
 from harness.trace.sources import opened
 from harness.trace.whatif.rows_before import EVERY_TABLE
-from harness.trace.whatif.scheme import read_scheme
+from harness.trace.whatif.scheme import Scheme, read_scheme
 from harness.trace.whatif.whatif import what_if
 
 _MOST_WIDTH = 140
@@ -106,7 +108,7 @@ class WhatIf:
                 f"{_MOST_SCHEMES} schemes can be compared at once, not {len(args.keys)}"
             )
         require_apart(args.html, args.file, *args.keys)
-        schemes = [read_scheme(path) for path in args.keys]
+        schemes = _read_schemes(args.keys)
         limits = load_limits(limits_path(args.limits))
         limits = _provisioned(limits, args)
         search_rarely()
@@ -133,6 +135,18 @@ class WhatIf:
             print(whatif_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
             say_page(args.html)
         return 0
+
+
+def _read_schemes(paths: Sequence[Path]) -> list[Scheme]:
+    """The schemes, with names that tell them apart."""
+    schemes = [read_scheme(path) for path in paths]
+    names = collections.Counter(scheme.name for scheme in schemes)
+    for scheme, path in zip(schemes, paths, strict=True):
+        if paths.count(path) > 1:
+            raise SetupError(f"--keys {cut(str(path))} is given twice")
+        if names[scheme.name] > 1:
+            scheme.name = str(path)
+    return schemes
 
 
 def _provisioned(limits: GatewayLimits, args: argparse.Namespace) -> GatewayLimits:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import least_sign, price_of
+from harness.measure.verdict.ranking import marked, price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif_rows import (
@@ -66,20 +66,24 @@ def would_break(found: WhatIfRecord) -> list[str]:
 def sentences(found: WhatIfRecord) -> list[str]:
     """Which scheme is the best, for what price, and what has to be known of the figures."""
     recorded, best = found.schemes[0], best_of(found)
+    shown = ""
+    if best is not None and best.price.walked_is_lower_bound:
+        shown = " as far as the trace shows"
     said = []
     if best is None:
         said.append(f"No keys keep the application whole. As recorded: {_load(found, recorded)}.")
     elif best is recorded:
         others = len(found.schemes) > 1
         said.append(
-            f"{'Best: the keys as recorded' if others else 'As recorded'}: {_load(found, best)}."
+            f"{f'Best{shown}: the keys as recorded' if others else 'As recorded'}: "
+            f"{_load(found, best)}."
         )
         if others and len(in_order(found)) == 1:
             said.append("None of the other keys keeps the application whole.")
     else:
         price = listed(price_of(best, recorded)) or "no price in this traffic"
         said.append(
-            f"Best: {best.name}, for {price}: {_load(found, best)}. "
+            f"Best{shown}: {best.name}, for {price}: {_load(found, best)}. "
             f"As recorded: {_load(found, recorded)}."
         )
     equals = [part.name for part in found.schemes if part.rank == 1 and part is not best]
@@ -89,8 +93,8 @@ def sentences(found: WhatIfRecord) -> list[str]:
     bounds = [part.name for part in found.schemes if part.price.walked_is_lower_bound]
     if bounds:
         said.append(
-            f"Figures with ≥ are lower bounds: queries under {listed(bounds)} walk rows that the "
-            "trace does not show."
+            f"Figures with ≥ are lower bounds: queries under {listed(bounds)} may walk rows that "
+            "the trace does not show."
         )
     unknown = recorded.price.unknown
     if unknown:
@@ -124,23 +128,24 @@ def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
 
 
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
-    least = least_sign(part)
     if (physical := found.physical) is None:
         peak = best_10s(part.partition_peaks)
-        share = percent(peak.per_s / found.partition_per_s)
+        share = marked(part, percent(peak.per_s / found.partition_per_s))
         place, served = "partition", "a partition serves"
     else:
         peak = best_10s(part.physical_peaks)
-        share = percent(peak.per_s / physical.per_s)
+        share = marked(part, percent(peak.per_s / physical.per_s))
         place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
     over = "" if found.seconds / found.rate >= 10 else f" ({over_10s(found)})"
     text = (
-        f"its hottest {place} has {least}{number(peak.per_s)} {found.unit}/s{over}, {least}{share} "
+        f"its hottest {place} has {marked(part, number(peak.per_s))} {found.unit}/s{over}, {share} "
         f"of {'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
-        return f"{text}, and nothing is throttled"
-    return f"{text}, and {least}{percent(part.once.ratio)} of the operations are throttled at first"
+        known = ", as far as the trace shows" if part.price.walked_is_lower_bound else ""
+        return f"{text}, and nothing is throttled{known}"
+    throttled = marked(part, percent(part.once.ratio))
+    return f"{text}, and {throttled} of the requests are throttled at first"
 
 
 RANKING = ("", "keys", "throttled", "billable", "walked", "hottest partition")
@@ -154,17 +159,16 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
     headings = [*RANKING, *(["first limit"] if found.factors else [])]
     rows = []
     for part in in_order(found):
-        least = least_sign(part)
         peak, limit = best_10s(part.partition_peaks), found.partition_per_s
         if found.physical is not None:
             peak, limit = best_10s(part.physical_peaks), found.physical.per_s
         texts = [
             str(part.rank),
             part.name,
-            f"{least}{percent(part.once.ratio)}",
-            f"{least}{part.price.billable:,}",
-            f"{least}{part.price.walked:,}",
-            f"{least}{number(peak.per_s)}/s",
+            marked(part, percent(part.once.ratio)),
+            marked(part, f"{part.price.billable:,}"),
+            marked(part, f"{part.price.walked:,}"),
+            marked(part, f"{number(peak.per_s)}/s"),
         ]
         if found.factors:
             texts.append(first_limit_text(found, part))

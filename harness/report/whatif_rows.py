@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import least_sign
+from harness.measure.verdict.ranking import marked
 from harness.model.figures import duration, number, percent
 from harness.report.names import partition_name
 from harness.trace.replay.initial_rows import MADE_UP
@@ -42,7 +42,7 @@ class SchemeRow:
     def text(self, found: WhatIfRecord, part: SchemePart) -> str:
         """The cell of a scheme, with the sign of a lower bound."""
         said = self.say(found, part)
-        return f"{least_sign(part)}{said}" if self.bounded and said else said
+        return marked(part, said) if self.bounded and said else said
 
 
 def rows(found: WhatIfRecord) -> list[SchemeRow]:
@@ -148,12 +148,13 @@ def account_10s(found: WhatIfRecord, part: SchemePart) -> float:
 
 
 def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
+    bounded = part.price.walked_is_lower_bound
     if (first := part.first_limit) is None:
-        return "none up to x 10,000" if found.factors else ""
+        none = "not known" if bounded else "none up to x 10,000"
+        return none if found.factors else ""
     factor = f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
     # The more the queries walk, the earlier is the limit met.
-    most = "≤ " if part.price.walked_is_lower_bound else ""
-    return f"{most}x {factor}, {first.rule}"
+    return f"{'≤ ' if bounded else ''}x {factor}, {first.rule}"
 
 
 def _total(found: WhatIfRecord, part: SchemePart) -> str:
@@ -167,6 +168,11 @@ def _by_rule(found: WhatIfRecord, part: SchemePart) -> str:
         return ""
     by_rule = sorted(part.once.by_rule.items(), key=lambda item: -item[1])
     return ", ".join(f"{rule} {share_of(count, part.once.throttled)}" for rule, count in by_rule)
+
+
+def _sent(part: SchemePart) -> int:
+    """Operations, where a query over several partitions is as many."""
+    return part.price.operations - part.price.spread + part.price.needed
 
 
 def _collisions(found: WhatIfRecord, part: SchemePart) -> str:
@@ -241,7 +247,7 @@ _ROWS = (
     ),
     SchemeRow(
         "operations that fail nevertheless",
-        lambda found, part: share_of(part.retried.failed, part.price.operations),
+        lambda found, part: share_of(part.retried.failed, _sent(part)),
         bad=lambda found, part: part.retried.failed > 0,
         bounded=True,
     ),

@@ -108,14 +108,17 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
     )
 
 
-def least_sign(part: SchemePart) -> str:
-    """The sign of a lower bound: queries walk at least what the trace shows of the rows."""
-    return "≥ " if part.price.walked_is_lower_bound else ""
+def marked(part: SchemePart, figure: str) -> str:
+    """A figure; with the sign of a lower bound if queries may walk rows that nobody knows."""
+    if not part.price.walked_is_lower_bound:
+        return figure
+    return "> 0%" if figure.startswith("<") else f"≥ {figure}"
 
 
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost more than other ones do in the same traffic, as clauses."""
-    price, other, least = part.price, before.price, least_sign(part)
+    price, other = part.price, before.price
+    bounded = price.walked_is_lower_bound and not other.walked_is_lower_bound
 
     def rises(count: str) -> bool:
         return bool(getattr(price, count) > (1 + RELATIVE_NOISE) * getattr(other, count))
@@ -123,12 +126,15 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     def share(count: int) -> str:
         return f"{percent(count / max(1, price.queries))} of the queries"
 
+    def more(count: str, noun: str) -> str:
+        ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
+        return f"{ours} {noun} in place of {theirs}"
+
     found = []
     if rises("billable"):
-        found.append(f"{least}{price.billable:,} billable requests in place of {other.billable:,}")
-    if rises("walked") or (least and not least_sign(before)):
-        walked = f"{least_sign(before)}{other.walked:,}"
-        found.append(f"{least}{price.walked:,} entities walked in place of {walked}")
+        found.append(more("billable", "billable requests"))
+    if bounded or rises("walked"):
+        found.append(more("walked", "entities walked"))
     if price.spread and rises("needed"):
         most = f"up to {price.most_needed:,}"
         found.append(f"{share(price.spread)} in several partitions, {most}")

@@ -6,6 +6,7 @@ One file, offline.
 from __future__ import annotations
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.measure.verdict.ranking import marked
 from harness.model.figures import percent
 from harness.report.web.document import Block, Section, self_contained
 from harness.report.web.frame import Figure
@@ -83,7 +84,7 @@ def _ranking(found: WhatIfRecord) -> str:
         cells = [Cell(text) for text in texts]
         cells[1] = named(part.name, _NAME_WIDTH)
         cells[2] = Cell(texts[2], "warn" if part.once.throttled else "")
-        cells[5] = Cell(percent(share), "warn" if share > 1 else "", title=texts[5])
+        cells[5] = Cell(marked(part, percent(share)), "warn" if share > 1 else "", title=texts[5])
         lines.append(cells)
     return rows_html(headings, lines, 2)
 
