@@ -1,9 +1,13 @@
-"""``python -m docs.generator reference`` writes pages of docs/; ``site`` builds the site."""
+"""``python -m docs.generator WORD``: ``reference`` writes pages of docs/, ``site`` builds the site.
+
+``gallery`` makes the reports that the site shows, if they are there.
+"""
 
 from __future__ import annotations
 
 import sys
 
+from docs.generator.gallery import make
 from docs.generator.reference import pages
 from docs.generator.site import ROOT, BrokenSite, build
 
@@ -16,6 +20,9 @@ def main(what: str) -> None:
     if what == "reference":
         for name, text in pages().items():
             (ROOT / "docs" / name).write_text(text, encoding="utf-8")
+        return
+    if what == "gallery":
+        make(GALLERY)
         return
     try:
         count = build(SITE, gallery=GALLERY if GALLERY.is_dir() else None)

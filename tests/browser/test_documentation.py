@@ -29,7 +29,7 @@ QUESTIONS = {
     "grafana": "dashboards.html",
     "several machines": "machines.html",
     "conditions": "conditions.html",
-    "request units": "cosmos.html#what-requests-are-charged",
+    "request units": "cosmos-stand-in.html#what-requests-are-charged",
 }
 """The words that come to mind, and the place that answers."""
 

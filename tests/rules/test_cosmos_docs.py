@@ -1,4 +1,4 @@
-"""docs/cosmos.md and the table of charges say the same."""
+"""docs/cosmos-stand-in.md and the table of charges say the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.model.request_units import (
 )
 from tests.support.source_tree import ROOT
 
-DOCUMENT = (ROOT / "docs/cosmos.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs/cosmos-stand-in.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| ([^|]*) \| ([^|]*) \|", DOCUMENT, re.MULTILINE))
 _KB_PER_MB = 1024
 

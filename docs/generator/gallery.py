@@ -1,0 +1,217 @@
+"""Makes the gallery of the site: eight reports of real runs on this machine, in five minutes.
+
+Limits are a twentieth of the published ones, so that a small machine reaches them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.measure.record.record import RunRecord
+from harness.report.headline import headline
+
+ROOT = Path(__file__).parents[2]
+_LIMITS = """\
+[partition]
+entities_per_s = 100.0
+[account]
+entities_per_s = 1000.0
+[servers]
+count = 4
+entities_per_s = 200.0
+[moving]
+hot_after_s = 8.0
+cool_after_s = 4.0
+offline_s = 2.0
+"""
+_LOAD = """
+[load]
+users = 20
+entities_per_s = 250
+arrivals = "poisson"
+run_time_s = 25
+give_up_after_s = 5.0
+
+[mix]
+point_query = 60
+upsert_merge = 40
+"""
+_PROFILES = {
+    "spread": f"""\
+# Do 40 customers spread the load?
+[fields.customer]
+values = 40
+[keys]
+partition_key = "{{customer}}"
+rows_per_partition = 20
+{_LOAD}""",
+    "hot-key": f"""\
+# What does one busy tenant among twenty do?
+[fields.tenant]
+values = 20
+distribution = "hot"
+hot_share = 0.6
+hot_values = 1
+[keys]
+partition_key = "{{tenant}}"
+rows_per_partition = 20
+{_LOAD}""",
+    "append-only": f"""\
+# Do inserts in the order of time load one server?
+[fields.time]
+history = "2 hours"
+[keys]
+partition_key = "{{time:ticks}}"
+partitions = 200
+[mix]
+insert = 1
+{_LOAD.partition("[mix]")[0]}""",
+}
+_FAST = ("--throttling", "limits.toml", "--set", "retry.backoff_s=0.2")
+_ONE = ("--set", "conditions=[]", "--set", "load.run_time_s=25")
+_EXAMPLE = ROOT / "examples" / "hot-tenant" / "hot-tenant.parquet"
+_LOG = ROOT / "examples" / "append-only-log"
+
+
+class Picture(NamedTuple):
+    """One report: ``command`` is what `harness` is given, ``busy`` keeps other programs running."""
+
+    name: str
+    title: str
+    what: str
+    command: Sequence[str]
+    busy: bool = False
+
+
+_PICTURES = (
+    Picture(
+        "within-target",
+        "Within target",
+        "40 customers spread the load, and nothing is throttled.",
+        ("run", "spread.toml", *_FAST),
+    ),
+    Picture(
+        "throttled-partition",
+        "A throttled partition",
+        "All requests have one PartitionKey. The partition moves to another server meanwhile.",
+        ("run", "single-partition", *_FAST, *_ONE),
+    ),
+    Picture(
+        "hot-key",
+        "A hot key in a spread",
+        "One of twenty tenants has more than half of the load: the others are not throttled.",
+        ("run", "hot-key.toml", *_FAST),
+    ),
+    Picture(
+        "server-limit",
+        "The limit of a server",
+        "Each key is small, but all new rows go to the last range of keys, on one server.",
+        ("run", "append-only.toml", *_FAST),
+    ),
+    Picture(
+        "client-limited",
+        "Client-limited",
+        "Other programs use the machine: the figures are those of the generator.",
+        ("run", "spread.toml", "--set", "load.entities_per_s=2000"),
+        busy=True,
+    ),
+    Picture(
+        "watched-shop",
+        "A watched shop",
+        "An application of eight web shops runs unchanged; one shop has most of the orders.",
+        (
+            *("watch", "--limits", "limits.toml", "--"),
+            *(sys.executable, str(ROOT / "tests" / "support" / "watched" / "shop.py"), "25"),
+        ),
+    ),
+    Picture(
+        "what-if",
+        "A what-if",
+        "The log of 40 sensors, at twenty times the traffic, under two other keys.",
+        (
+            *("whatif", str(_LOG / "append-only-log.parquet"), "--rate", "20"),
+            *("--keys", str(_LOG / "hash-prefix.toml"), "--keys", str(_LOG / "by-sensor.toml")),
+        ),
+    ),
+    Picture(
+        "advice",
+        "An advice",
+        "Which keys the invoices of thirteen companies need at twenty times the traffic.",
+        ("advise", str(_EXAMPLE), "--rate", "20"),
+    ),
+)
+
+
+def make(folder: Path) -> None:
+    """Make every report, and the page that leads to them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lines = ["# Gallery", "", "Reports of real runs on one machine, made by `make gallery`. The"]
+    lines += ["limits of the stand-in are a twentieth of the published ones.", ""]
+    with tempfile.TemporaryDirectory() as work:
+        (Path(work) / "limits.toml").write_text(_LIMITS, encoding="utf-8")
+        for name, text in _PROFILES.items():
+            (Path(work) / f"{name}.toml").write_text(text, encoding="utf-8")
+        for picture in _PICTURES:
+            page = folder / f"{picture.name}.html"
+            said = _report(picture, Path(work), page)
+            shown = html.escape(said, quote=False)
+            print(f"{page.name}, {page.stat().st_size // 1024:,} KB: {said}", flush=True)
+            lines += [f"## {picture.title}", "", picture.what, "", f"> {shown}", ""]
+            lines += [f"[Open the report]({page.name})", ""]
+    (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _report(picture: Picture, work: Path, page: Path) -> str:
+    """Write the page of one report, and return its first sentence."""
+    out = work / picture.name
+    of_trace = picture.command[0] in {"whatif", "advise"}
+    where = ("--html", str(page)) if of_trace else ("--out", str(out))
+    ours = len([*itertools.takewhile(lambda word: word != "--", picture.command)])
+    command = [sys.executable, "-m", "harness", *picture.command]
+    command[3 + ours : 3 + ours] = where
+    with _busy_machine() if picture.busy else contextlib.nullcontext():
+        done = subprocess.run(
+            command,
+            cwd=work,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    if of_trace:
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", done.stdout)]
+        return next(part for part in paragraphs if part.startswith(("Best: ", "table ")))
+    found = list(out.glob("*/run.json"))
+    if not found:
+        raise RuntimeError(done.stdout + done.stderr)
+    shutil.copyfile(found[0].with_name("report.html"), page)
+    return headline(RunRecord.from_json(found[0].read_bytes()))
+
+
+@contextlib.contextmanager
+def _busy_machine() -> Iterator[None]:
+    """Keeps every core busy with other processes; they end by themselves after two minutes."""
+    script = "import time\nend = time.time() + 120\nwhile time.time() < end: pass"
+    burners = [
+        subprocess.Popen([sys.executable, "-c", script]) for _ in range(3 * (os.cpu_count() or 1))
+    ]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
