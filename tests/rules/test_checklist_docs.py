@@ -1,8 +1,9 @@
-"""docs/checklist.md and the checks say the same."""
+"""docs/checklist.md, docs/performance-checklist.md and the checks say the same."""
 
 from __future__ import annotations
 
 import collections
+import itertools
 import re
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from harness.model.sessions import TABLE_SESSIONS
 from harness.profile.practices.checklist import PRACTICES
 from harness.profile.practices.practice import UNIT_LIMITS, Document, Practice
 
-PAGE = (Path(__file__).parents[2] / "docs" / "checklist.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "checklist.md").read_text(encoding="utf-8")
+CHECKLIST = (DOCS / "performance-checklist.md").read_text(encoding="utf-8")
 CATEGORIES = {
     "Scalability targets": 3,
     "Networking": 3,
@@ -47,15 +50,15 @@ LETTERS = {
 NAME = re.compile(r"`([a-z-]+)`")
 
 
-def rows_below(header: str) -> list[list[str]]:
+def rows_below(page: str, header: str) -> list[list[str]]:
     """Cells of the table with this header."""
-    lines = PAGE.split(f"{header}\n", 1)[1].splitlines()[1:]
-    table = lines[: next(place for place, line in enumerate(lines) if not line.startswith("|"))]
+    lines = page.split(f"{header}\n", 1)[1].splitlines()[1:]
+    table = itertools.takewhile(lambda line: line.startswith("|"), lines)
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-ROWS = rows_below("| category | row, in short | measured by | advised by |")
-CHECKS = rows_below("| check | practice | documents |")
+ROWS = rows_below(CHECKLIST, "| category | row, in short | measured by | advised by |")
+CHECKS = rows_below(PAGE, "| check | practice | documents |")
 
 
 def test_the_page_has_a_line_for_each_row_of_the_checklist() -> None:
