@@ -13,9 +13,10 @@ from typing import Any
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, cut
 from harness.model.sessions import SESSIONS
 from harness.profile.settings.parts import Session
+from harness.trace.schema import MOST_PROPERTIES
 
 _SESSION = Session.model_fields["kind"]
 METRICS_PORT = 9646
@@ -34,6 +35,7 @@ _VARIABLES = (
     f"{PROFILE}; an option that can be repeated takes [A, B]) or in locust.conf; the command line "
     "comes first, locust.conf last. An empty variable counts as not set."
 )
+_PROPERTY = re.compile(r"[^\W\d]\w{0,254}")
 _SWARM_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -165,6 +167,13 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "runs of the same process get a number before the ending. `harness trace` shows it.",
     )
     add(
+        "--trace-properties",
+        metavar="NAMES",
+        action=Joined,
+        help="With --trace: record the values of these properties too, of written entities and of "
+        "filters that compare them by eq; separated by commas. Can be repeated. Default: none.",
+    )
+    add(
         "--redact-keys",
         action="store_true",
         help="Replace PartitionKeys, which can be personal data, with aliases in all output. "
@@ -255,6 +264,30 @@ def swarm_name(text: str) -> str:
     if _SWARM_NAME.fullmatch(text) is None:
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, dots, - or _")
     return text
+
+
+def traced_properties(options: argparse.Namespace) -> tuple[str, ...]:
+    """The properties that ``--trace-properties`` names.
+
+    Raises:
+        SetupError: they are invalid, or nothing is traced.
+    """
+    given = options.trace_properties or ""
+    names = tuple(filter(None, (name.strip() for name in given.split(","))))
+    if names and options.trace is None:
+        raise SetupError("--trace-properties needs --trace, which records them")
+    for name in names:
+        if name in ("PartitionKey", "RowKey") or _PROPERTY.fullmatch(name) is None:
+            raise SetupError(
+                f"--trace-properties {cut(name)}: a property has a name of letters, digits and _, "
+                "and is not a key"
+            )
+    if len(names) > MOST_PROPERTIES or len({name.lower() for name in names}) < len(names):
+        raise SetupError(
+            f"--trace-properties names at most {MOST_PROPERTIES} properties, each once; capital "
+            "letters make no difference"
+        )
+    return names
 
 
 def aliases_from(environ: Mapping[str, str], options: argparse.Namespace) -> Aliases | None:

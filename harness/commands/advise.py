@@ -103,7 +103,7 @@ class Advise:
         )
         search_rarely()
         with (
-            opened(args.file, Progress("reading the log")) as trace,
+            opened(args.file, Progress("reading the log"), rows=True) as trace,
             tempfile.TemporaryDirectory(prefix="table-advice-") as scratch,
         ):
             folder = Path(scratch)

@@ -20,7 +20,7 @@ from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.services import EMBEDDED
 from harness.model.services.service import Service
-from harness.options import aliases_from
+from harness.options import Joined, aliases_from, traced_properties
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EndpointSettings
@@ -179,6 +179,13 @@ class Watch:
             help="record every operation, without contents, in this new folder: `harness trace`",
         )
         group.add_argument(
+            "--trace-properties",
+            metavar="NAMES",
+            action=Joined,
+            help="with --trace: record the values of these properties too, of written entities and "
+            "of filters that compare them by eq; separated by commas, can be repeated",
+        )
+        group.add_argument(
             "--redact-keys",
             action="store_true",
             help="replace PartitionKeys with aliases in all output",
@@ -303,6 +310,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         push=args.metrics_push,
         aliases=aliases_from(os.environ, args),
         trace=args.trace,
+        trace_properties=traced_properties(args),
     )
 
 

@@ -1,14 +1,17 @@
 """Parses ``$filter`` into a tree of the comparisons of keys.
 
-Comparisons of other properties are leaves that any row may pass. The operators, type prefixes and
-quotes are those that the table service and Azurite accept; a filter that neither accepts is not an
-error here, because the endpoint answers it.
+Comparisons of other properties are leaves that any row may pass; `equal_values` reads some. The
+operators, type prefixes and quotes are those that the table service and Azurite accept; a filter
+that neither accepts is not an error here, because the endpoint answers it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
+
+from harness.model.entity import canonical_text
 
 _TOKENS = re.compile(
     r"""\s*(?:(?P<prefix>[A-Za-z]*)(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")"""
@@ -19,6 +22,8 @@ _KEYS = ("PartitionKey", "RowKey")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NOT_PROPERTIES = frozenset((*_KEYS, "and", "or", "not", "true", "false", *_FLIPPED))
 _MOST_DEPTH = 100
+_TYPES = {"guid": "Edm.Guid", "datetime": "Edm.DateTime"}
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)[Ll]?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +44,14 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part about other properties: any row may pass it, and its negation."""
+    """A part about other properties: any row may pass it, and its negation.
+
+    ``name`` and ``text`` are those of a comparison by eq: the property, and the canonical text of
+    its value.
+    """
+
+    name: str = ""
+    text: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,6 +110,22 @@ def compared_properties(text: str) -> tuple[str, ...]:
             if word not in _NOT_PROPERTIES and _NAME.fullmatch(word) is not None
         )
     )
+
+
+def equal_values(text: str, names: Sequence[str]) -> dict[str, str]:
+    """The values of named properties that every row has which passes a filter, as texts."""
+    try:
+        waiting = [parse_filter(text)]
+    except FilterError:
+        return {}
+    found: dict[str, str] = {}
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Both):
+            waiting += node.parts
+        elif isinstance(node, Unknown) and node.name in names and node.text is not None:
+            found[node.name] = node.text
+    return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -207,4 +235,22 @@ def _compared(left: _Token, operator: str, right: _Token) -> Node:
     is_key = left.kind == "word" and left.text in _KEYS
     if is_key and right.kind == "text" and not right.prefix:
         return KeyComparison(left.text, operator, right.text)
+    if left.kind == "word" and operator == "eq":
+        return Unknown(left.text, _value_of(right))
     return Unknown()
+
+
+def _value_of(token: _Token) -> str | None:
+    """The canonical text of a literal; None if it is none."""
+    text, prefix = token.text, token.prefix.lower()
+    try:
+        if token.kind == "text":
+            if prefix in ("x", "binary"):
+                return canonical_text(bytes.fromhex(text))
+            return canonical_text(text, _TYPES.get(prefix, ""))
+        if text.lower() in ("true", "false"):
+            return text.lower()
+        whole = _WHOLE_NUMBER.fullmatch(text)
+        return canonical_text(int(whole[1]) if whole else float(text))
+    except ValueError:
+        return None

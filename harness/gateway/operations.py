@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs
 
 from harness.gateway.filters import compared_properties
@@ -22,8 +23,15 @@ _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
 
 
-def operation_of(asked: Asked, etag: str | None = None) -> Operation:
-    """The operation of a request about entities; ``etag`` is its header If-Match."""
+def operation_of(
+    asked: Asked, etag: str | None = None, properties: Sequence[Mapping[str, str]] = ()
+) -> Operation:
+    """The operation of a request about entities.
+
+    Args:
+        etag: Its header If-Match.
+        properties: Some of those of each entity that it writes; empty for none.
+    """
     kind, key = asked.kind, asked.partition_key
     assert kind is not None
     if kind is _QUERY:
@@ -37,8 +45,11 @@ def operation_of(asked: Asked, etag: str | None = None) -> Operation:
                     partition_key=partition_key,
                     row_key=row.row_key or "",
                     table=asked.spelled,
+                    properties=written,
                 )
-                for part, row in zip(asked.kinds, asked.rows, strict=True)
+                for part, row, written in zip(
+                    asked.kinds, asked.rows, properties or (None,) * len(asked.rows), strict=True
+                )
             ]
         )
         return new_operation(
@@ -49,6 +60,7 @@ def operation_of(asked: Asked, etag: str | None = None) -> Operation:
         partition_key=partition_key,
         row_key=asked.row_key,
         table=asked.spelled,
+        properties=properties[0] if properties else None,
         etag=etag if etag != "*" and kind in _CONDITIONAL else None,
     )
 

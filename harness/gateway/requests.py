@@ -16,11 +16,12 @@ import binascii
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote
 
 from harness.gateway.key_ranges import IndexRanges, Key, key_ranges
+from harness.model.entity import MAX_TRANSACTION_BYTES, canonical_text
 from harness.model.operation import Kind
 
 _BOUNDARY = re.compile(rb"boundary=\"?([^\s\";]+)")
@@ -373,15 +374,41 @@ def _text_of(body: bytes, name: str) -> str | None:
         value = json.loads(body)[name]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(value, str) or value.isascii():
-        return value if isinstance(value, str) else None
+    return _text(value) if isinstance(value, str) else None
+
+
+def _text(value: str) -> str:
     # Half of a surrogate pair is no text; nothing could count or show it.
-    return value.encode("utf-8", "backslashreplace").decode()
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(text: str) -> str:
     """Undo the doubled quotes of the protocol."""
     return text.replace("''", "'") if "''" in text else text
+
+
+def properties_in(asked: Asked, body: bytes, names: Sequence[str]) -> tuple[dict[str, str], ...]:
+    """Return texts of named properties of each entity that a request writes, as ``asked.rows``.
+
+    What cannot be read has no values.
+    """
+    if asked.kind is Kind.TRANSACTION:
+        parts = batch_parts(body)
+        return tuple([_values(part.body, names) for part in parts if part.method != "GET"])
+    return (_values(body, names),) if asked.writes else ()
+
+
+def _values(body: bytes, names: Sequence[str]) -> dict[str, str]:
+    try:
+        document = json.loads(body) if len(body) <= MAX_TRANSACTION_BYTES else {}
+    except (ValueError, RecursionError):
+        return {}
+    found = {}
+    for name in names if isinstance(document, dict) else ():
+        text = canonical_text(document.get(name), str(document.get(f"{name}@odata.type", "")))
+        if text is not None:
+            found[name] = _text(text)
+    return found
 
 
 def weights_in(asked: Asked, body: bytes) -> tuple[Weight, ...]:

@@ -6,6 +6,7 @@ model". Both count characters in UTF-16 code units.
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import re
 import uuid
@@ -26,6 +27,8 @@ MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 ETAG = "odata.etag"
 """Key of the ETag in an entity that was read; no property can have this name."""
 
+_EXACT = 2.0**53
+"""Integers below it are exact as Edm.Double."""
 _REFUSED = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -37,6 +40,33 @@ class Int64(int):
 
 EdmValue = str | bool | int | Int64 | float | bytes | dt.datetime | uuid.UUID
 Properties = Mapping[str, EdmValue]
+
+
+def canonical_text(value: object, edm_type: str = "") -> str | None:
+    """The text of a property's value, which equal values share; None if it is not a value.
+
+    Numbers have no needless zeros, times neither, GUIDs are in lower case, bytes are base64.
+
+    Args:
+        value: As `EdmValue`, or as in the JSON of an entity, with its ``edm_type``.
+    """
+    match value:
+        case str():
+            if edm_type == "Edm.DateTime" and "." in value:
+                return value.removesuffix("Z").rstrip("0").rstrip(".") + "Z"
+            return value.lower() if edm_type == "Edm.Guid" else value
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.0f}" if value.is_integer() and abs(value) < _EXACT else repr(value)
+        case int() | uuid.UUID():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dt.datetime():
+            utc = value.astimezone(dt.UTC)
+            return canonical_text(f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z", "Edm.DateTime")
+    return None
 
 
 def characters(text: str) -> int:

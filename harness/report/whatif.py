@@ -96,6 +96,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
             f"Figures with ≥ are lower bounds: queries under {listed(bounds)} may walk rows that "
             "the trace does not show."
         )
+    said += filter(None, map(_of_properties, found.schemes))
     unknown = recorded.price.unknown
     if unknown:
         said.append(
@@ -106,6 +107,17 @@ def sentences(found: WhatIfRecord) -> list[str]:
         said += _of_request_units(found, best)
     said += found.damage
     return said
+
+
+def _of_properties(part: SchemePart) -> str:
+    """What is not known of keys made of properties."""
+    count = part.price.unvalued
+    if not count:
+        return ""
+    return (
+        f"{part.name}: {counted(count, 'operation')} ({share_of(count, part.price.operations)}) on "
+        f"rows of unknown {listed(part.properties)} {agreed(count, 'stays', 'stay')} as recorded."
+    )
 
 
 def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:

@@ -264,4 +264,6 @@ _ROWS = (
     _price_row("range queries that scan a partition", "unbounded", "queries"),
     _price_row("operations not matched", "unmatched"),
     _price_row("operations left out: key unknown", "unknown"),
+    _price_row("operations on rows of unknown properties", "unvalued"),
+    _price_row("writes that move an entity", "moved"),
 )

@@ -50,7 +50,8 @@ class RunPlan:
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         kind: The kind of the endpoints, which the address of one on this machine does not tell.
-        traced: True if the workers record their operations for a trace.
+        traced: True if the workers record their operations for a trace, with the values of
+            ``traced_properties``.
         own_class: The user class that sends, if it is one of the user's own; else empty.
         loads: True if the entities of the profile are loaded before the run.
     """
@@ -67,6 +68,7 @@ class RunPlan:
     embedded: bool
     kind: Service
     traced: bool = False
+    traced_properties: tuple[str, ...] = ()
     own_class: str = ""
     loads: bool = True
 
@@ -169,6 +171,7 @@ def new_plan(
     accounts: Accounts,
     embedded: bool,
     traced: bool = False,
+    traced_properties: tuple[str, ...] = (),
     own_class: str = "",
     loads: bool = True,
 ) -> RunPlan:
@@ -178,7 +181,7 @@ def new_plan(
         session: Kind of session that sends; None takes the profile's.
         table: Name of an existing table; None creates a table for the run.
         tables: Suffixes of the names of all tables of the workload.
-        traced: Whether the operations are recorded for a trace.
+        traced: Whether the operations are recorded for a trace, with ``traced_properties``.
         own_class: The user class that sends, if it is one of the user's own.
         loads: Whether the entities of the profile are loaded.
 
@@ -216,6 +219,7 @@ def new_plan(
         embedded=embedded,
         kind=named.profile.endpoint.of(accounts.kind),
         traced=traced,
+        traced_properties=traced_properties,
         own_class=own_class,
         loads=loads,
     )

@@ -15,7 +15,14 @@ import msgpack
 import orjson
 
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, address_of
+from harness.trace.operations import (
+    Batch,
+    Detail,
+    RecordedValues,
+    TracedParts,
+    TracedQuery,
+    address_of,
+)
 
 MOST_OPERATIONS = 4096
 """Operations of a block."""
@@ -52,6 +59,7 @@ class BlockColumns:
     received: list[int] = dataclasses.field(default_factory=list)
     queries: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     parts: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    values: list[tuple[int, str]] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, batch: Batch, started_ms: int) -> BlockColumns:
@@ -84,17 +92,23 @@ class BlockColumns:
         for place, detail in enumerate(batch.details):
             if detail is not None:
                 columns.detail(place, detail)
+            equal = dict(detail.equal) if isinstance(detail, TracedQuery) else {}
+            if values := batch.properties[place] or equal:
+                columns.values.append((place, dumped(values).decode()))
         return columns
 
     def detail(self, place: int, detail: TracedQuery | TracedParts) -> None:
         """Note the detail of an operation as JSON, which is not looked into on its way."""
         if isinstance(detail, TracedQuery):
             fields = detail._asdict()
+            del fields["equal"]
             if detail.continued_at is not None:
                 fields["continued_at"] = dict(zip(_CONTINUED, detail.continued_at, strict=True))
             self.queries.append((place, dumped(fields).decode()))
         else:
             fields = {"kinds": detail.kinds, "row_keys": detail.row_keys, "bytes": detail.sizes}
+            if detail.properties:
+                fields["properties"] = detail.properties
             self.parts.append((place, dumped(fields).decode()))
 
     def encode(self) -> bytes:
@@ -117,6 +131,7 @@ class BlockColumns:
             "row": self.rows,
             "query": self.queries,
             "parts": self.parts,
+            "properties": self.values,
         }
         # Half of a surrogate pair is no text.
         packed: bytes = msgpack.packb(content, unicode_errors="backslashreplace")
@@ -129,7 +144,7 @@ def count_of(block: bytes) -> int:
 
 
 def decoded(block: bytes, alias: Alias | None) -> dict[str, Any]:
-    """The content of a block; with an alias for each key, and for addresses of clients."""
+    """The content of a block; with an alias for each key and value, and for clients' addresses."""
     content: dict[str, Any] = msgpack.unpackb(block[_COUNT_BYTES:])
     if alias is None:
         return content
@@ -150,12 +165,26 @@ def decoded(block: bytes, alias: Alias | None) -> dict[str, Any]:
     for pair in content["parts"]:
         parts = orjson.loads(pair[1])
         parts["row_keys"] = list(map(of, parts["row_keys"]))
+        if "properties" in parts:
+            parts["properties"] = [_aliases(values, alias) for values in parts["properties"]]
         pair[1] = orjson.dumps(parts).decode()
+    for pair in content["properties"]:
+        pair[1] = orjson.dumps(_aliases(orjson.loads(pair[1]), alias)).decode()
     return content
 
 
-def detail_in(query: str | None, parts: str | None) -> Detail:
-    """The detail in JSON, as `BlockColumns.detail` writes it.
+def _aliases(values: RecordedValues, alias: Alias) -> RecordedValues:
+    return values and {name: value and alias(value) for name, value in values.items()}
+
+
+def values_in(text: str | None) -> RecordedValues:
+    """The values in JSON; None if there are none. Raises as `detail_in`."""
+    values = orjson.loads(text) if text else None
+    return {name: value for name, value in (values or {}).items() if value is not None} or None
+
+
+def detail_in(query: str | None, parts: str | None, values: str | None = None) -> Detail:
+    """The detail in JSON, as `BlockColumns.detail` writes it; ``values`` are those of a query.
 
     Raises:
         KeyError, TypeError, ValueError: it is not one.
@@ -172,6 +201,7 @@ def detail_in(query: str | None, parts: str | None) -> Detail:
             selected=tuple(fields["selected"] or ()),
             top=fields["top"],
             continued_at=at and (at["partition_key"] or "", at["row_key"] or ""),
+            equal=tuple((values_in(values) or {}).items()),
         )
     if parts is not None:
         fields = orjson.loads(parts)
@@ -179,6 +209,10 @@ def detail_in(query: str | None, parts: str | None) -> Detail:
             kinds=tuple(map(_KINDS.__getitem__, fields["kinds"])),
             row_keys=tuple(fields["row_keys"]),
             sizes=tuple(map(int, fields["bytes"])),
+            properties=tuple(
+                values and {name: value for name, value in values.items() if value is not None}
+                for values in fields.get("properties") or ()
+            ),
         )
     return None
 

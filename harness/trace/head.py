@@ -47,6 +47,7 @@ class TraceHead:
         account: The storage account; empty if unknown, and with aliases for keys.
         keys: What the aliases of keys keep: see `KEPT`; empty for plain keys.
         bytes_of: What was counted as bytes: `WHOLE`, or `BODIES`.
+        properties: Names of the properties whose values are recorded, separated by commas.
     """
 
     started_ms: int
@@ -58,6 +59,11 @@ class TraceHead:
     account: str = ""
     keys: str = ""
     bytes_of: str = ""
+    properties: str = ""
+
+    @property
+    def property_names(self) -> tuple[str, ...]:
+        return tuple(filter(None, self.properties.split(",")))
 
     @property
     def recorded(self) -> str:

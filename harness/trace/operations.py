@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.model.operation import (
@@ -75,15 +75,20 @@ class TracedShape:
     attempts: tuple[Answer, ...]
 
 
+RecordedValues = Mapping[str, str] | None
+"""Values by names of properties, of those that the trace was to have; None without any."""
+
+
 class TracedQuery(NamedTuple):
     """What a query asked for. Bounds are those of `harness.model.operation.KeyRange`.
 
     Attributes:
-        compared: Names of the properties, besides the keys, that the filter compares. Values are
-            never recorded.
+        compared: Names of the properties, besides the keys, that the filter compares.
         selected: The properties to return; empty is all.
         continued_at: PartitionKey and RowKey at which a further page of a query begins, where each
             page is an operation of its own.
+        equal: Names and values of properties that every row has which passes the filter, of those
+            whose values the trace has.
     """
 
     partition_from: str | None = None
@@ -94,18 +99,33 @@ class TracedQuery(NamedTuple):
     selected: tuple[str, ...] = ()
     top: int | None = None
     continued_at: tuple[str, str] | None = None
+    equal: tuple[tuple[str, str], ...] = ()
 
     @property
     def bounds(self) -> tuple[str | None, ...]:
         return (self.partition_from, self.partition_before, self.row_from, self.row_before)
 
 
+class TracedPart(NamedTuple):
+    """One operation of a transaction; ``size`` are its bytes."""
+
+    kind: Kind
+    row_key: str | None
+    size: int
+    properties: RecordedValues = None
+
+
 class TracedParts(NamedTuple):
-    """The operations of a transaction, in columns; ``sizes`` are bytes of each."""
+    """The operations of a transaction, in columns, of which ``properties`` may be left out."""
 
     kinds: tuple[Kind, ...]
     row_keys: tuple[str | None, ...]
     sizes: tuple[int, ...]
+    properties: tuple[RecordedValues, ...] = ()
+
+    def each(self) -> Iterator[TracedPart]:
+        values = self.properties or (None,) * len(self.kinds)
+        return map(TracedPart, self.kinds, self.row_keys, self.sizes, values)
 
 
 Detail = TracedQuery | TracedParts | None
@@ -123,6 +143,8 @@ class TracedOperation(NamedTuple):
         bytes_sent: Bytes of all attempts, with ``bytes_received``: of whole requests and answers,
             or of their bodies. The head of the trace says which.
         detail: Of a query or a transaction; None if unknown, and for other kinds.
+        properties: Of an operation on one row: those that it writes, or that its row is known to
+            have (`harness.trace.row_properties`).
     """
 
     at_ms: int
@@ -135,6 +157,7 @@ class TracedOperation(NamedTuple):
     bytes_sent: int
     bytes_received: int
     detail: Detail
+    properties: RecordedValues = None
 
     @property
     def partition(self) -> str:
@@ -198,6 +221,7 @@ class Batch:
     bytes_sent: list[int]
     bytes_received: list[int]
     details: list[Detail]
+    properties: list[RecordedValues]
 
     def __len__(self) -> int:
         return len(self.at_ms)

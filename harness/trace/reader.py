@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import operator
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,29 @@ import orjson
 from harness.model.figures import counted
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome, Scope
-from harness.trace.blocks import detail_in
+from harness.trace.blocks import detail_in, values_in
 from harness.trace.engine import Engine
-from harness.trace.head import TraceError, TraceHead
-from harness.trace.operations import Answer, Batch, Detail, TracedOperation, TracedShape
-from harness.trace.schema import CLIENT_SHAPE, COLUMNS, DETAILS, GROUPS, READ, ROWS, shapes_of
+from harness.trace.head import TraceError, TraceHead, ending
+from harness.trace.operations import (
+    Answer,
+    Batch,
+    Detail,
+    RecordedValues,
+    TracedOperation,
+    TracedShape,
+)
+from harness.trace.schema import (
+    CLIENT_SHAPE,
+    COLUMNS,
+    GROUPS,
+    MOVED,
+    PROPERTIES,
+    READ,
+    ROWS,
+    details_of,
+    shapes_of,
+    values_of,
+)
 from harness.trace.spans import Group, Span, spans_of
 from harness.trace.writer import ENDING
 
@@ -54,6 +73,7 @@ _DETAILED = (Kind.QUERY, Kind.TRANSACTION)
 _FIRST_MS = operator.attrgetter("first_ms")
 _KINDS = {kind.value: kind for kind in Kind}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+_STRUCT = re.compile(r'STRUCT\(((?:"?\w+"? VARCHAR(?:, )?)+)\)')
 _SCOPES = frozenset(scope.value for scope in Scope)
 
 
@@ -100,7 +120,8 @@ class Trace:
 
     ``damage`` is complete after all operations were read. ``notes`` are sentences about what the
     source of the trace left out. ``crowded`` says that its rows are in so little order that they
-    have to be sorted before they can be read.
+    have to be sorted before they can be read. ``properties`` are the names of those whose values it
+    has; ``shows_rows`` says that it has what is known of rows: `harness.trace.row_properties`.
 
     Raises:
         TraceError: it is not a trace, or of a later version.
@@ -213,6 +234,24 @@ class Trace:
             begins[group.file] = min(group.first_ms, begins.get(group.file, group.first_ms))
         return spans_of(sorted(self._groups, key=lambda group: begins[group.file]), values)
 
+    def copied(self, select: str, folder: Path) -> Trace:
+        """A trace of the rows of a query on these files, in place of this one, which is closed.
+
+        Args:
+            folder: Takes the file, and what does not fit into memory.
+        """
+        made = folder / f"{len(list(folder.iterdir()))}{ENDING}"
+        with contextlib.closing(self), contextlib.closing(Engine(folder)) as engine:
+            engine.copy(
+                select,
+                made,
+                parameters={"files": [*self.files]},
+                metadata={**self.head.metadata(), **ending()},
+            )
+        other = Trace(made)
+        other.damage, other.notes = self.damage, self.notes
+        return other
+
     def close(self) -> None:
         self.engine.close()
 
@@ -254,13 +293,18 @@ class Trace:
         self.damage.reason = self.damage.reason or str(error)
 
     def _require_columns(self) -> None:
-        described = self.engine.rows(
-            "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet($files))",
-            {"files": [self.files[0]]},
+        described = dict(
+            self.engine.rows(
+                "SELECT column_name, column_type "
+                "FROM (DESCRIBE SELECT * FROM read_parquet($files))",
+                {"files": [self.files[0]]},
+            )
         )
-        missing = [name for name in COLUMNS if (name,) not in described]
+        missing = [name for name in COLUMNS if name not in described]
         if missing:
             raise TraceError(f"it has no column {missing[0]}")
+        self.properties = _names_in(described.get(PROPERTIES, ""))
+        self.shows_rows = MOVED in described
 
     def _found(self) -> list[Group]:
         """The groups of rows in the order of the files.
@@ -282,10 +326,12 @@ class Trace:
         # Clocks of workers differ, and the entries of a log are not in order.
         first_ms = min((group.first_ms for group in groups), default=0) // 1000 * 1000
         if not heads:
-            return TraceHead(started_ms=first_ms, source="unknown")
+            of_file = ",".join(self.properties)
+            return TraceHead(started_ms=first_ms, source="unknown", properties=of_file)
         head = heads[0]
         for later in heads[1:]:
             head = head.joined(later)
+        head = dataclasses.replace(head, properties=",".join(self.properties))
         if groups and first_ms < head.started_ms:
             return dataclasses.replace(head, started_ms=first_ms)
         return head
@@ -315,8 +361,11 @@ class Trace:
             self._learn(place)
             shapes = list(map(self._shapes.__getitem__, hashes))
         details: list[Detail] = [None] * len(at)
+        texts: list[str | None] = [None] * len(at)
+        if self.properties:
+            texts = self._columns(values_of(self.properties), place, order)["properties"].tolist()
         if any(shape.kind in _DETAILED for shape in set(shapes)):
-            details = self._details(place, order)
+            details = self._details(place, order, texts)
         return Batch(
             at_ms=at.tolist(),
             done_ms=(at + took).tolist(),
@@ -328,14 +377,25 @@ class Trace:
             bytes_sent=columns["sent"].tolist(),
             bytes_received=columns["received"].tolist(),
             details=details,
+            properties=_read_values(texts),
         )
 
-    def _details(self, place: dict[str, Any], order: np.ndarray[Any, Any] | None) -> list[Detail]:
-        columns = self.engine.columns(DETAILS, place)
+    def _columns(
+        self, sql: str, place: dict[str, Any], order: np.ndarray[Any, Any] | None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        columns = self.engine.columns(sql, place)
         if order is not None:
             columns = {name: values[order] for name, values in columns.items()}
+        return columns
+
+    def _details(
+        self, place: dict[str, Any], order: np.ndarray[Any, Any] | None, values: list[str | None]
+    ) -> list[Detail]:
+        columns = self._columns(details_of(self.properties), place, order)
         try:
-            return list(map(detail_in, columns["query"].tolist(), columns["parts"].tolist()))
+            return list(
+                map(detail_in, columns["query"].tolist(), columns["parts"].tolist(), values)
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise TraceError(f"the detail of an operation is {error!r}") from error
 
@@ -355,6 +415,18 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     # As other programs do, it takes no hidden files.
     return sorted(file for file in path.glob(f"*{ENDING}") if file.name[0] not in "._")
+
+
+def _read_values(texts: Sequence[str | None]) -> list[RecordedValues]:
+    """The values in JSON; equal ones are one object."""
+    known = {text: values_in(text) for text in set(texts)}
+    return list(map(known.__getitem__, texts))
+
+
+def _names_in(struct: str) -> tuple[str, ...]:
+    """The names of the fields of a structure of texts, by its type; none of another type."""
+    match = _STRUCT.fullmatch(struct)
+    return tuple(re.findall(r'"?(\w+)"? VARCHAR', match[1])) if match else ()
 
 
 def require_numbers(name: str, missing: int, lowest: int, highest: int) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.gateway.filters import compared_properties
+from harness.gateway.filters import compared_properties, equal_values
+from harness.model.entity import Properties, canonical_text
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Result, Scope
-from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
+from harness.trace.blocks import MOST_OPERATIONS, BlockColumns, dumped
 from harness.trace.operations import UNKNOWN, TracedParts, TracedQuery
+from harness.trace.schema import MOST_KEY
 
 KEPT_S = 1.0
 """An operation is in a block after this time, and with the writer after the next report."""
@@ -20,9 +22,14 @@ _QUERY, _NO_SCOPE = Kind.QUERY, Scope.NONE
 
 
 class Recorder:
-    """Records results; `drain` returns the blocks for the writer."""
+    """Records results; `drain` returns the blocks for the writer.
 
-    def __init__(self) -> None:
+    Args:
+        properties: Names of the properties whose values are recorded.
+    """
+
+    def __init__(self, properties: Sequence[str] = ()) -> None:
+        self.properties = properties
         self._columns = BlockColumns()
         self._since_s = 0.0
         self._blocks: list[bytes] = []
@@ -40,6 +47,8 @@ class Recorder:
         operation, columns = result.operation, self._columns
         if detail is None and (operation.kind is _QUERY or operation.parts):
             detail = detail_of(operation, result.bytes_sent)
+        if self.properties:
+            detail = self._with_values(operation, detail)
         if detail is not None:
             columns.detail(len(columns.at), detail)
         at_ms = int(result.sent_s * 1000)
@@ -57,6 +66,21 @@ class Recorder:
         if len(columns.at) >= MOST_OPERATIONS:
             self._pack()
 
+    def _with_values(
+        self, operation: Operation, detail: TracedQuery | TracedParts | None
+    ) -> TracedQuery | TracedParts | None:
+        names = self.properties
+        if isinstance(detail, TracedParts):
+            values = tuple([values_of(part.properties, names) for part in operation.parts])
+            return detail._replace(properties=values)
+        if operation.filter:
+            found = equal_values(operation.filter, names)
+        else:
+            found = values_of(operation.properties, names)
+        if found:
+            self._columns.values.append((len(self._columns.at), dumped(found).decode()))
+        return detail
+
     def drain(self, now_s: float, *, final: bool = False) -> list[bytes]:
         """The blocks that are complete, or have been kept for `KEPT_S`; all if it is ``final``."""
         if final or now_s >= self._since_s + KEPT_S:
@@ -69,6 +93,14 @@ class Recorder:
     def _pack(self) -> None:
         self._blocks.append(self._columns.encode())
         self._columns = BlockColumns()
+
+
+def values_of(properties: Properties | None, names: Sequence[str]) -> dict[str, str]:
+    """The canonical texts of the named ones of properties."""
+    if not properties:
+        return {}
+    texts = ((name, canonical_text(properties.get(name))) for name in names)
+    return {name: text[:MOST_KEY] for name, text in texts if text is not None}
 
 
 def _shape_number(columns: BlockColumns, result: Result, client: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
@@ -10,7 +11,7 @@ _QUERY = (
     "row_before VARCHAR, compared VARCHAR[], selected VARCHAR[], top BIGINT, "
     "continued_at STRUCT(partition_key VARCHAR, row_key VARCHAR))"
 )
-_PARTS = "STRUCT(kinds VARCHAR[], row_keys VARCHAR[], bytes BIGINT[])"
+_PARTS = "STRUCT(kinds VARCHAR[], row_keys VARCHAR[], bytes BIGINT[]%s)"
 MOST_KEY = 1200
 """Characters of a key that are kept: more than the 1,024 that the service takes."""
 
@@ -38,7 +39,41 @@ COLUMNS = {
     "parts": "STRUCT(kind VARCHAR, row_key VARCHAR, bytes BIGINT)[]",
 }
 """The type of each column."""
-_TYPED = ", ".join(f"{name}::{of} AS {name}" for name, of in COLUMNS.items())
+
+PROPERTIES = "properties"
+"""A column of traces that have values of properties, and a field of ``parts`` there."""
+MOVED = "moved"
+"""A column of a copy by `harness.trace.row_properties`."""
+
+
+def _values(properties: Sequence[str]) -> str:
+    """The type of values of these properties."""
+    return "STRUCT({})".format(", ".join(f'"{name}" VARCHAR' for name in properties))
+
+
+def files(properties: Sequence[str] = (), *, moved: bool = False) -> str:
+    """All rows of files with their places, in the types of `COLUMNS` whoever wrote them.
+
+    Args:
+        properties: With the values of these, which the trace has.
+    """
+    types = dict(COLUMNS)
+    if properties:
+        types[PROPERTIES] = _values(properties)
+        types["parts"] = types["parts"].replace(")[]", f", properties {_values(properties)})[]")
+    if moved:
+        types[MOVED] = "VARCHAR[]"
+    typed = ", ".join(f"{name}::{of} AS {name}" for name, of in types.items())
+    return (
+        f"(SELECT {typed}, file_index, file_row_number "
+        "FROM read_parquet($files, file_row_number = true))"
+    )
+
+
+def columns(properties: Sequence[str], *, moved: bool = False) -> str:
+    """The columns of a trace with values of these properties, as a list."""
+    return ", ".join([*COLUMNS, *[PROPERTIES] * bool(properties), *[MOVED] * moved])
+
 
 _WRITTEN = f"""
 SELECT
@@ -59,18 +94,32 @@ SELECT
     list_extract($attempts::{ATTEMPTS}[], shape + 1) AS attempts,
     query::VARCHAR::JSON::{_QUERY} AS query,
     CASE WHEN of_parts IS NOT NULL THEN list_transform(
-        list_zip(of_parts.kinds, of_parts.row_keys, of_parts.bytes),
-        lambda part: {{'kind': part[1], 'row_key': part[2], 'bytes': part[3]}}
-    ) END AS parts
+        list_zip(of_parts.kinds, of_parts.row_keys, of_parts.bytes%s),
+        lambda part: {{'kind': part[1], 'row_key': part[2], 'bytes': part[3]%s}}
+    ) END AS parts%s
 FROM (SELECT *, parts::VARCHAR::JSON::{_PARTS} AS of_parts FROM (SELECT *"""
 
 
-def written(missing: Sequence[str] = ()) -> str:
+def written(missing: Sequence[str] = (), properties: Sequence[str] = ()) -> str:
     """The query for rows of the arrays ``recorded``, without the ``missing`` ones.
 
     What operations have in common are lists as parameters.
+
+    Args:
+        properties: Names of those whose values the trace has.
     """
-    return f"{_WRITTEN}{''.join(f', NULL AS {name}' for name in missing)} FROM recorded))"
+    more = [""] * 4
+    if properties:
+        # A cast needs every name.
+        named = json.dumps(dict.fromkeys(properties, "VARCHAR"))
+        more = [
+            ", of_parts.properties",
+            f", 'properties': from_json(part[4], '{named}')",
+            f", from_json({PROPERTIES}::VARCHAR, '{named}') AS {PROPERTIES}",
+            ", properties JSON[]",
+        ]
+    select = _WRITTEN % tuple(more)
+    return f"{select}{''.join(f', NULL AS {name}' for name in missing)} FROM recorded))"
 
 
 SHAPE = ("kind", "operation", "outcome", "estimated")
@@ -80,11 +129,10 @@ _MOST_NAMED, _MOST_SHAPES_BYTES = 500, 16 * 1024 * 1024
 MOST_LISTED = 1000
 """Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
-FILES = (
-    f"(SELECT {_TYPED}, file_index, file_row_number "
-    "FROM read_parquet($files, file_row_number = true))"
-)
-"""All rows of files with their places, in the types of `COLUMNS` whoever wrote them."""
+MOST_PROPERTIES = 20
+"""Properties whose values a trace has."""
+_MOST_VALUES_BYTES = 2 * MOST_PROPERTIES * _MOST_KEY_BYTES
+FILES = files()
 PART = f"{FILES} WHERE file_row_number BETWEEN $first AND $last"
 """Some rows of a file, or all of several."""
 
@@ -111,7 +159,22 @@ FROM {PART}
 """
 """Some rows of a file, or all of several, in the order of the files."""
 
-DETAILS = f"""
+
+def part_of(properties: Sequence[str]) -> str:
+    """As `PART`, with the values of these properties, which the trace has."""
+    return f"{files(properties)} WHERE file_row_number BETWEEN $first AND $last"
+
+
+def values_of(properties: Sequence[str]) -> str:
+    """The query for the values of properties in the same rows, as JSON."""
+    return f"""
+SELECT CASE WHEN strlen(to_json({PROPERTIES})::VARCHAR) > {_MOST_VALUES_BYTES}
+    THEN error('values are too long') ELSE to_json({PROPERTIES})::VARCHAR END AS properties
+FROM {part_of(properties)}
+"""
+
+
+_DETAILS = f"""
 SELECT
     to_json(query)::VARCHAR AS query,
     CASE WHEN len(parts) > {MOST_LISTED} OR len(attempts) > {MOST_LISTED}
@@ -119,11 +182,20 @@ SELECT
          WHEN parts IS NOT NULL THEN to_json({{
         'kinds': list_transform(parts, lambda part: part.kind),
         'row_keys': list_transform(parts, lambda part: part.row_key),
-        'bytes': list_transform(parts, lambda part: part.bytes)
+        'bytes': list_transform(parts, lambda part: part.bytes)%s
     }})::VARCHAR END AS parts
-FROM {PART}
+FROM %s
 """
-"""Of the same rows, what queries asked for and the parts of transactions, as JSON."""
+
+
+def details_of(properties: Sequence[str]) -> str:
+    """The query for what queries asked for and the parts of transactions in the same rows, as JSON.
+
+    Args:
+        properties: Parts have values of these.
+    """
+    values = ", 'properties': list_transform(parts, lambda part: part.properties)"
+    return _DETAILS % (values * bool(properties), part_of(properties))
 
 
 def shapes_of(names: Sequence[str]) -> str:
@@ -160,9 +232,13 @@ GROUP BY file_name, row_group_id ORDER BY file_name, row_group_id
 """
 """The groups of rows of all files: their rows, first and last instants, rows and parts together."""
 
-IN_ORDER = f"""
-SELECT {", ".join(COLUMNS)} FROM {FILES} ORDER BY sent_at, file_index, file_row_number
-"""
+
+def in_order(properties: Sequence[str]) -> str:
+    """The query for all rows in order."""
+    order = "ORDER BY sent_at, file_index, file_row_number"
+    return f"SELECT {columns(properties)} FROM {files(properties)} {order}"
+
+
 IN_PARTS = "SELECT * FROM read_parquet($files)"
 AS_TEXT = """
 SELECT * REPLACE (to_json(attempts) AS attempts, to_json(query) AS query, to_json(parts) AS parts)

@@ -34,7 +34,8 @@ from harness.trace.logs.storage_analytics import VERSIONS, classic_entries
 from harness.trace.operations import TracedParts, TracedQuery, address_of
 from harness.trace.reader import MAGIC, Trace, files_of
 from harness.trace.recorder import Recorder
-from harness.trace.schema import AS_TEXT, FORMAT, IN_ORDER, IN_PARTS
+from harness.trace.row_properties import showing_rows
+from harness.trace.schema import AS_TEXT, FORMAT, IN_PARTS, in_order
 from harness.trace.writer import TraceWriter
 
 _LOOKED_AT_BYTES = 64 * 1024
@@ -128,8 +129,13 @@ def holds_operations(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def opened(path: Path, tell: Tell = lambda done, total: None) -> Iterator[Trace]:
+def opened(
+    path: Path, tell: Tell = lambda done, total: None, *, rows: bool = False
+) -> Iterator[Trace]:
     """The operations in ``path``: of a trace, of a log, or of a folder with logs.
+
+    Args:
+        rows: Operations have the properties of their rows: see `harness.trace.row_properties`.
 
     Raises:
         SetupError: it cannot be read; the message is the reason.
@@ -148,6 +154,8 @@ def opened(path: Path, tell: Tell = lambda done, total: None) -> Iterator[Trace]
             trace = Trace(source)
             if trace.crowded:
                 trace = _sorted(trace, scratch())
+            if rows and trace.properties:
+                trace = showing_rows(trace, scratch())
         except (TraceError, OSError) as error:
             raise SetupError(
                 f"{cut(str(path))} cannot be read ({cut(reason_of(error))})"
@@ -167,17 +175,7 @@ def _sorted(trace: Trace, folder: Path) -> Trace:
             f"its {trace.operations:,} rows are in no order: sort them by sent_at, with a tool "
             "for Parquet"
         )
-    with contextlib.closing(trace), contextlib.closing(Engine(folder)) as engine:
-        made = folder / "sorted.parquet"
-        engine.copy(
-            IN_ORDER,
-            made,
-            parameters={"files": [*trace.files]},
-            metadata={**trace.head.metadata(), **ending()},
-        )
-    ordered = Trace(made)
-    ordered.damage, ordered.notes = trace.damage, trace.notes
-    return ordered
+    return trace.copied(in_order(trace.properties), folder)
 
 
 def convert(
@@ -298,7 +296,7 @@ def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell) -> Iterat
 
 
 def ordered_aliases(trace: Trace) -> Alias:
-    """Aliases for all keys of a trace, which sort as the keys do.
+    """Aliases for all keys and values of a trace, which sort as the keys do.
 
     All different keys are held in memory.
     """
@@ -306,11 +304,15 @@ def ordered_aliases(trace: Trace) -> Alias:
     for batch in trace.batches():
         keys.update(batch.partition_keys, batch.row_keys)
         keys.update(address_of(shape.client) for shape in set(batch.shapes))
+        values = [*batch.properties]
         for detail in filter(None, batch.details):
             if isinstance(detail, TracedParts):
                 keys.update(detail.row_keys)
+                values += detail.properties
             elif isinstance(detail, TracedQuery):
                 keys.update(detail.bounds, detail.continued_at or ())
+                values.append(dict(detail.equal))
+        keys.update(*(one.values() for one in values if one))
     ordered = sorted(key for key in keys if key and key != WHOLE_TABLE)
     width = len(str(len(ordered)))
     return {key: f"key-{place:0{width}}" for place, key in enumerate(ordered, 1)}.__getitem__

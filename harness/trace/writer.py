@@ -34,7 +34,7 @@ ENDING = ".parquet"
 
 _NUMBERS = ("at", "took", "shape", "entities", "returned", "sent", "received")
 _TEXTS = ("key", "row")
-_DETAILS = ("query", "parts")
+_DETAILS = ("query", "parts", "properties")
 _SHAPE = ("client", "kind", "table_name", "operation", "outcome", "estimated", "attempts")
 _ANSWER = ("status", "error_code", "scope")
 
@@ -197,7 +197,7 @@ class TraceWriter:
             for attempts in parameters["attempts"]
         ]
         self._engine.copy(
-            written([name for name in _DETAILS if name not in columns]),
+            written([name for name in _DETAILS if name not in columns], self._head.property_names),
             self.path / f"part-{next(self._numbers):06}{ENDING}",
             parameters=parameters,
             metadata={**self._head.metadata(), **ended},

@@ -69,7 +69,7 @@ class MeteringSettings:
         looks: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
         epoch_s: Of the clock of all processes; None for an own one.
-        traces: Whether the operations are recorded for a trace.
+        traces: Whether the operations are recorded for a trace, with the values of ``properties``.
     """
 
     name: str
@@ -85,6 +85,7 @@ class MeteringSettings:
     marks: str = ""
     epoch_s: float | None = None
     traces: bool = False
+    properties: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -140,7 +141,7 @@ def _codec() -> TypeAdapter[MeteringReport]:
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     marks = Marks(Path(settings.marks)) if settings.marks else None
-    recorder = Recorder() if settings.traces else None
+    recorder = Recorder(settings.properties) if settings.traces else None
     observer = Observer(settings.name, settings.budget, marks, recorder)
     observer.books.ledger.open_window(settings.window_s, float("inf"))
     clock = steady_clock(settings.epoch_s)

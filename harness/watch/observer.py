@@ -8,6 +8,7 @@ from harness.gateway.counters import GONE, HALF, Disposition
 from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
 from harness.gateway.proxy import Received
+from harness.gateway.requests import properties_in
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
@@ -163,7 +164,10 @@ class Observer:
             )
         else:
             attempt = _failed(received, disposition, answer, now_s)
-        operation = operation_of(asked, headers.get("If-Match"))
+        written: tuple[dict[str, str], ...] = ()
+        if books.recorder is not None and (names := books.recorder.properties):
+            written = properties_in(asked, request.body, names)
+        operation = operation_of(asked, headers.get("If-Match"), written)
         detail = None
         if books.recorder is not None:
             detail = detail_of(

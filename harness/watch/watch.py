@@ -193,6 +193,7 @@ class Watch:
                 marks=marks,
                 epoch_s=epoch_s,
                 traces=options.trace is not None,
+                properties=options.trace_properties,
             )
             log = folder / f"{settings.name}.log"
             process = MeteringProcess(settings, self._reports, log, proxies)
@@ -224,6 +225,7 @@ class Watch:
             account=options.account if aliases is None else "",
             keys="" if aliases is None else aliases.kept,
             bytes_of=BODIES,
+            properties=",".join(options.trace_properties),
         )
         alias = None if aliases is None else aliases.key
         pool = concurrent.futures.ThreadPoolExecutor(1)

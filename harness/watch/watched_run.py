@@ -424,6 +424,7 @@ class WatchOptions:
         push: URL of a Pushgateway; None pushes nothing.
         aliases: Replace the keys in all outputs; None shows them.
         trace: The file of the trace; None writes none.
+        trace_properties: Properties whose values it gets.
     """
 
     plan: WatchPlan
@@ -445,3 +446,4 @@ class WatchOptions:
     push: str | None
     aliases: Aliases | None
     trace: Path | None = None
+    trace_properties: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import STARTED_S, executed
 
 SECONDS, EVERY_S = 30, 0.02
+PROPERTIES = ("CustomerId", "Email")
+"""What is recorded with ``--trace-properties``."""
 LIMITS = GatewayLimits(
     partition=Rate(entities_per_s=40.0),
     account=Rate(entities_per_s=400.0),
@@ -52,7 +54,7 @@ class KnownApplication:
 
 def record_known(application: KnownApplication, path: Path, seed: int = 1) -> None:
     """Record half a minute of it."""
-    tables, recorder = MemoryTables(), Recorder()
+    tables, recorder = MemoryTables(), Recorder(PROPERTIES)
     now_s = [float(STARTED_S)]
     made = application.made(
         random.Random(seed), lambda: dt.datetime.fromtimestamp(now_s[0], tz=dt.UTC)
@@ -66,7 +68,12 @@ def record_known(application: KnownApplication, path: Path, seed: int = 1) -> No
         assert operation is not None
         recorder.add(executed(tables, operation, now_s[0]), "app")
         now_s[0] += EVERY_S
-    head = TraceHead(started_ms=STARTED_S * 1000, source="watch", name=application.name)
+    head = TraceHead(
+        started_ms=STARTED_S * 1000,
+        source="watch",
+        name=application.name,
+        properties=",".join(PROPERTIES),
+    )
     with TraceWriter(path, head) as writer:
         writer.append(recorder.drain(0.0, final=True))
 

@@ -69,6 +69,7 @@ class PricePart(RecordPart):
     """What the scheme costs; see `harness.trace.whatif.rekeying.Price`.
 
     Attributes:
+        moved: Writes that change a property that keys are made of: the entity would have to move.
         billable: Billable requests: attempts, pages, and the parts of split queries.
         walked: Entities that its queries would walk.
         walked_is_lower_bound: Queries may walk more, because the trace does not show all rows.
@@ -87,6 +88,8 @@ class PricePart(RecordPart):
     unbounded: int
     collisions: int
     collisions_estimated: bool
+    unvalued: Annotated[int, IF_ANY] = 0
+    moved: Annotated[int, IF_ANY] = 0
     refused: int = 0
     ranged: int = 0
     billable: int = 0
@@ -123,6 +126,7 @@ class SchemePart(RecordPart):
         refused: An example of a key that the service would refuse, and why.
         heat: Load in the recorded seconds, whatever the rate is.
         first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
+        properties: Those that its keys are made of.
         rank: 1 is the best of all schemes, equals share a rank; 0 would break the application. See
             `harness.measure.verdict.ranking`.
         breaks: What would break the application, as clauses.
@@ -144,6 +148,7 @@ class SchemePart(RecordPart):
     refused: str = ""
     heat: HeatPart | None = None
     first_limit: FirstLimitPart | None = None
+    properties: Annotated[tuple[str, ...], IF_ANY] = ()
     rank: int = 0
     breaks: tuple[str, ...] = ()
 

@@ -93,7 +93,7 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
             operations=price.operations,
             unmatched=price.unmatched,
             # Recorded keys are in use, whatever a trace says of them.
-            unknown=0 if recorded else price.unknown,
+            unknown=0 if recorded else price.unknown + price.unvalued,
             transactions=price.transactions,
             split=price.split,
             collisions=price.collisions,
@@ -142,6 +142,8 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
         found.append(f"{share(price.scans)} over the whole table")
     if rises("unbounded"):
         found.append(f"{share(price.unbounded)} over a whole partition in place of a range of rows")
+    if price.moved:
+        found.append(f"{counted(price.moved, 'write')} that move an entity to another partition")
     return found
 
 

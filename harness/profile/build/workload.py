@@ -169,7 +169,7 @@ def read_trace(
     if replay.keys is not None:
         _, content = read_toml_file(Path(replay.keys), "key scheme")
         scheme = _scheme(replay.keys, content)
-    with opened(path, tell) as trace:
+    with opened(path, tell, rows=scheme is not None and bool(scheme.properties)) as trace:
         preparation = Preparation(
             trace,
             path.name,

@@ -31,7 +31,7 @@ from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.process import steady_clock
-from harness.options import aliases_from
+from harness.options import aliases_from, traced_properties
 from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
@@ -163,6 +163,7 @@ class Conductor:
             accounts=self.accounts,
             embedded=self._embedded is not None,
             traced=options.trace is not None,
+            traced_properties=traced_properties(options),
             own_class=own_class,
             loads=loads,
         )

@@ -266,6 +266,7 @@ class Traces:
             account="" if aliases else ", ".join(one.account for one in accounts),
             keys="" if aliases is None else aliases.kept,
             bytes_of=BODIES if session_named(run.plan.session).as_is else WHOLE,
+            properties=",".join(run.plan.traced_properties),
         )
         run.trace = TraceWriter(
             path,

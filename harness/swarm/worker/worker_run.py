@@ -143,7 +143,7 @@ class WorkerRun:
         if profile.audit.enabled:
             self.auditor = Auditor(plan, worker, self.session, options, self.budgets, self._send)
             self._execute = self.auditor.execute
-        self._recorder = Recorder() if plan.traced else None
+        self._recorder = Recorder(plan.traced_properties) if plan.traced else None
         self._client: str = runner.client_id
         self._ending: gevent.Greenlet | None = None
         self._unsent: int | None = None

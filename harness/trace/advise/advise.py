@@ -161,7 +161,7 @@ def _advised(
     busiest = tables.busiest(own)
     found = calculate(busiest, (), True)
     today = Trial(found, found.schemes[0])
-    understanding = understood(traffic.keys, traffic.together, question.given)
+    understanding = understood(traffic.keys, traffic.together, question.given, traffic.properties)
     bare = bare.model_copy(update=_understood(understanding))
     longer = of_longer_time(understanding, traffic.table, traffic.ranges)
     if today.far or not traffic.keys:
@@ -271,7 +271,7 @@ def _proposal(trial: Trial, best: Trial) -> ProposalPart:
 def _understood(found: Understanding) -> dict[str, object]:
     fields = [
         FieldPart(
-            key="RowKey" if part.of_row else "PartitionKey",
+            key="property" if part.of_property else "RowKey" if part.of_row else "PartitionKey",
             name=part.name,
             kind=f"{part.token.kind}: {part.token.form}" if part.token.form else part.token.kind,
             different=len(part.values),

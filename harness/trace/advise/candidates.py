@@ -26,6 +26,7 @@ from harness.workload.keys.template import PERIODS, function_named
 MOST_CANDIDATES = 100
 _BUCKETS = (4, 16, 8, 64)
 _WHOLE = f"{{{PARTITION_KEY}}}"
+_MANY = 10**9
 _MOST_OF_KEY = 4
 """Parts of a key that are combined."""
 _MOST_OF_QUERIES = 0.9
@@ -62,10 +63,17 @@ class Candidate:
         return parse_scheme(self.name, self.content, self.name)
 
     @property
+    def properties(self) -> list[str]:
+        """Those that its keys are made of."""
+        return [*self.content.get("properties", ())]
+
+    @property
     def toml(self) -> str:
         """The scheme as a file; basic strings of TOML are those of JSON."""
         lines = [
-            f"{key} = {_text(one)}" for key, one in self.content.items() if isinstance(one, str)
+            f"{key} = {_text(one) if isinstance(one, str) else json.dumps(one)}"
+            for key, one in self.content.items()
+            if not isinstance(one, dict)
         ]
         for name, values in self.content.items():
             if isinstance(values, dict):
@@ -115,8 +123,10 @@ def candidates(
     """
     made: dict[tuple[str, str], Candidate] = {}
     own, rows = (found.of(row)[:_MOST_OF_KEY] for row in (False, True))
+    rows += tuple(part for part in found.parts if part.of_property)[:_MOST_OF_KEY]
     scatter = [ROW_KEY] if not transactions else []
     scatter += [part.name for part in rows if part.name != ROW_KEY and part.tied()]
+    few = {part.name: len(part.values) for part in rows if part.of_property}
     for core in _cores(own, rows, queries=queries):
         if not all(piece.tied for piece in core):
             continue
@@ -125,6 +135,8 @@ def candidates(
         tried = [] if plain == _WHOLE else [(said, plain, distance)]
         for name in scatter:
             for number in _BUCKETS if name not in named else ():
+                if number >= few.get(name, _MANY):
+                    continue
                 words = f"{said} and one of {number} buckets by {_said(name)}"
                 key = f"{plain}-{{{name}:bucket{number}}}"
                 tried.append((words, key, distance + (name != ROW_KEY)))
@@ -200,8 +212,8 @@ def _cores(
         for form in forms:
             # Without queries of a whole partition, each entity may have a partition of its own.
             if form.function or not queries or part.name != ROW_KEY:
-                yield (_Piece(None), form)
-                yield (form,)
+                both = [(_Piece(None), form), (form,)]
+                yield from both[::-1] if part.of_property else both
                 for kept in own if len(own) > 1 else ():
                     yield (_Piece(kept), form)
                 yield (form, _Piece(None))
@@ -261,6 +273,12 @@ def _candidate(
     content: dict[str, Any] = {"question": f"What if {idea} decided about the partition?"}
     if table:
         content["table"] = table
+    if properties := [
+        part.name
+        for part in found.parts
+        if part.of_property and (part.field in named or f"{{{part.name}:" in named)
+    ]:
+        content["properties"] = properties
     if match:
         content["match"] = match
     content["keys"] = {PARTITION_KEY: partition_key, ROW_KEY: row_key}

@@ -26,6 +26,8 @@ _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
 _MOST_SCANS = 0.01
 """Share of the operations that may read the whole table."""
+_MOST_UNVALUED = 0.1
+"""Share of the operations that may be on rows of unknown properties: they stay as recorded."""
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
 TODAY = Candidate(name="", idea="", partition_key="", row_key="", distance=0, content={"keys": {}})
@@ -111,6 +113,7 @@ def is_candidate(trial: Trial) -> bool:
         not trial.standing.breaks
         and not price.unmatched
         and price.unknown <= today.unknown
+        and price.unvalued <= _MOST_UNVALUED * price.operations
         and price.scans - today.scans <= _MOST_SCANS * price.operations
     )
 
@@ -168,6 +171,7 @@ def screened(
         for one, candidate in zip(found, tried, strict=True)
         if not one.standing.breaks
         and not one.unmatched
+        and one.unvalued <= _MOST_UNVALUED * one.operations
         and one.scans <= _MOST_SCANS * one.operations
     ]
     standings = [

@@ -14,7 +14,7 @@ from harness.model.figures import agreed, counted, duration, listed, number, per
 from harness.model.partition import Partition
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
-from harness.trace.advise.traffic import TableTraffic
+from harness.trace.advise.traffic import QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import MADE_UP
 
@@ -60,7 +60,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     elif best is not None:
         answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
-        reason += [_load(f"Under {best.part.name}", best), _price(best)]
+        reason += [_load(f"Under {best.part.name}", best), _price(best), *_knowing(best)]
     elif not evidence.traffic.keys:
         answer, headline = (
             KeyAnswer.UNKNOWN,
@@ -191,6 +191,20 @@ def _price(trial: Trial) -> str:
     return f"Its price: {price}." if price else "It has no price in this traffic."
 
 
+def _knowing(trial: Trial) -> list[str]:
+    """What keys made of properties ask of an application, and what is not known of them."""
+    names, price = listed(trial.candidate.properties), trial.part.price
+    if not names:
+        return []
+    said = [f"The application has to know {names} of an entity that it reads by its keys."]
+    if price.unvalued:
+        said.append(
+            f"{counted(price.unvalued, 'operation')} ({percent(price.unvalued / price.operations)})"
+            f" on rows of unknown {names} {agreed(price.unvalued, 'stays', 'stay')} as recorded."
+        )
+    return said
+
+
 def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     """Why no key helps."""
     today, rows, traffic = evidence.today, evidence.each_row, evidence.traffic
@@ -219,6 +233,14 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         "better than today's by more than noise."
     )
     return "No key made of the parts of today's keys helps.", [why]
+
+
+def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
+    known = {one.name for one in traffic.properties}
+    missing = [name for name in query.compared if name not in known]
+    if not missing:
+        return ""
+    return f" Or record with --trace-properties {','.join(missing)}: then they are tried as keys."
 
 
 def _stays_bad(evidence: KeyEvidence) -> list[str]:
@@ -256,12 +278,14 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     for query in traffic.queries:
         if query.scanned < _NOTABLE * traffic.entities or query.scanned < _DENSE * query.returned:
             continue
+        if best is not None and not set(query.compared).isdisjoint(best.candidate.properties):
+            continue
         where = "the whole table" if query.whole else "a partition"
         by = f" and compare {listed(query.compared)}" if query.compared else ""
         said.append(
             f"{counted(query.count, 'query', 'queries')} over {where}{by}: "
             f"{query.scanned / max(1, query.returned):,.0f} entities are read for each one "
             "returned. Store the entities a second time, under keys that begin with what is "
-            "compared."
+            f"compared.{_unrecorded(query, traffic)}"
         )
     return said

@@ -15,7 +15,7 @@ from harness.trace.engine import Engine
 from harness.trace.head import ending
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.schema import COLUMNS, FILES
+from harness.trace.schema import FILES, columns, files
 
 MOST_TABLES = 20
 _MOST_KEYS = 2_000
@@ -56,6 +56,20 @@ _TOGETHER = f"""
 SELECT partition_key, list_transform(parts, lambda part: part.row_key) {_OF_TABLE}
     AND len(parts) BETWEEN 2 AND 100 AND partition_key IS NOT NULL
 ORDER BY hash(partition_key, parts) LIMIT {_MOST_TRANSACTIONS}
+"""
+_PROPERTIES = f"""
+SELECT properties {_OF_TABLE} AND kind <> '{Kind.QUERY}' AND properties IS NOT NULL
+    AND row_key IS NOT NULL
+UNION ALL SELECT unnest(parts).properties {_OF_TABLE} AND parts IS NOT NULL
+"""
+_VALUES = f"""
+SELECT * FROM (SELECT DISTINCT properties."%s" AS value FROM ({_PROPERTIES}))
+WHERE value IS NOT NULL ORDER BY hash(value) LIMIT {_MOST_KEYS}
+"""
+_TIED = f"""
+SELECT DISTINCT list_sort(list_distinct(list_transform(
+    parts, lambda part: coalesce(part.properties."%s", '')))) {_OF_TABLE}
+    AND len(parts) BETWEEN 2 AND 100 LIMIT {_MOST_TRANSACTIONS}
 """
 _QUERIES = f"""
 SELECT partition_key IS NOT DISTINCT FROM '{WHOLE_TABLE}' AS whole,
@@ -101,6 +115,15 @@ class QueriedPart:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PropertySample:
+    """Values of a property in written entities; ``together`` are those of rows of transactions."""
+
+    name: str
+    values: tuple[str, ...]
+    together: tuple[tuple[str, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TableTraffic:
     """The traffic to one table.
 
@@ -112,6 +135,7 @@ class TableTraffic:
         together: RowKeys that transactions wrote together, with their PartitionKey.
         queries: Its queries, those that read most first.
         ranges: Ranges of PartitionKeys that queries read, of a sample.
+        properties: Those of which the trace has values.
     """
 
     table: str
@@ -125,6 +149,7 @@ class TableTraffic:
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     queries: tuple[QueriedPart, ...] = ()
     ranges: tuple[TracedQuery, ...] = ()
+    properties: tuple[PropertySample, ...] = ()
 
     @property
     def name(self) -> str:
@@ -138,6 +163,8 @@ class TraceTables:
         self._trace, self._scratch = trace, scratch
         self._engine = Engine(scratch, threads=2)
         self._numbers = itertools.count()
+        self._columns = columns(trace.properties, moved=trace.shows_rows)
+        self._files = files(trace.properties, moved=trace.shows_rows)
 
     def close(self) -> None:
         self._engine.close()
@@ -173,6 +200,18 @@ class TraceTables:
             traffic,
             keys=tuple(dict.fromkeys(keys)),
             together=tuple(together),
+            properties=tuple(
+                PropertySample(
+                    name=name,
+                    values=tuple(
+                        sorted(value for (value,) in self._rows(_VALUES % name, table=table))
+                    ),
+                    together=tuple(
+                        tuple(of) for (of,) in self._rows(_TIED % name, table=table) if len(of) > 1
+                    ),
+                )
+                for name in self._trace.properties
+            ),
             queries=tuple(
                 QueriedPart(
                     whole=whole,
@@ -195,8 +234,7 @@ class TraceTables:
         if self._rows(counted) == [(1,)]:
             return self._trace
         return self._copied(
-            f"SELECT {', '.join(COLUMNS)} {_OF_TABLE} "
-            "ORDER BY sent_at, file_index, file_row_number",
+            f"SELECT {self._columns} {_OF_TABLE} ORDER BY sent_at, file_index, file_row_number",
             self._trace,
             table=table,
         )
@@ -210,7 +248,7 @@ class TraceTables:
             return trace
         every = max(1, trace.operations // (BUSY_OPERATIONS // 4))
         return self._copied(
-            f"{_BUSY} SELECT {', '.join(COLUMNS)} FROM found WHERE w IN (FROM chosen) "
+            f"{_BUSY} SELECT {self._columns} FROM found WHERE w IN (FROM chosen) "
             "OR file_row_number % $every = 0 ORDER BY sent_at, file_index, file_row_number",
             trace,
             window_ms=WINDOW_S * 1000,
@@ -222,8 +260,10 @@ class TraceTables:
         file = self._scratch / f"{next(self._numbers)}.parquet"
         values |= {"files": [*trace.files]}
         metadata = {**trace.head.metadata(), **ending()}
+        select = select.replace(FILES, self._files)
         self._engine.copy(select, file, parameters=values, metadata=metadata)
         return Trace(file)
 
     def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        sql = sql.replace(FILES, self._files)
         return self._engine.rows(sql, {**values, "files": [*self._trace.files]})

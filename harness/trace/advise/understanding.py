@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from harness.model.errors import echoed
 from harness.model.key_notations import SortOrder, TokenKind
 from harness.model.key_tokens import KeyToken, tokens_of
+from harness.trace.advise.traffic import PropertySample
 from harness.trace.whatif.scheme import LONGEST_PATTERN, PARTITION_KEY, ROW_KEY
 
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})[^A-Za-z]*\Z")
@@ -43,13 +44,15 @@ class KeyPart:
 
     Attributes:
         of_row: It is a part of the RowKey.
+        of_property: It is no part of a key, but a property of the entity.
         values: Different values in the sample, in order.
         together: The values that differ within a transaction, each group once.
     """
 
     name: str
     token: KeyToken
-    of_row: bool
+    of_row: bool = False
+    of_property: bool = False
     values: tuple[str, ...]
     together: tuple[tuple[str, ...], ...] = ()
 
@@ -81,7 +84,8 @@ class Understanding:
 
     def of(self, row: bool) -> tuple[KeyPart, ...]:
         """The parts of one of the keys."""
-        return tuple(part for part in self.parts if part.of_row is row)
+        parts = (part for part in self.parts if not part.of_property)
+        return tuple(part for part in parts if part.of_row is row)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,15 +100,17 @@ def understood(
     keys: Sequence[tuple[str, str]],
     together: Sequence[tuple[str, tuple[str, ...]]] = (),
     given: Mapping[str, str] | None = None,
+    properties: Sequence[PropertySample] = (),
 ) -> Understanding:
     """What ``keys``, PartitionKeys and RowKeys, are made of.
 
     Args:
         together: RowKeys that transactions wrote together, with their PartitionKey.
         given: Regular expressions that override what is found, by key: see `fields_of`.
+        properties: Those that may be parts of new keys.
     """
     layouts: dict[str, _Layout] = {}
-    taken = {PARTITION_KEY, ROW_KEY}
+    taken = {PARTITION_KEY, ROW_KEY, *(one.name for one in properties)}
     for place, key in enumerate((PARTITION_KEY, ROW_KEY)):
         texts = sorted({pair[place] for pair in keys})
         layout = _given(texts, (given or {}).get(key)) or _found(texts, taken, bool(place))
@@ -130,6 +136,17 @@ def understood(
         )
         for key in (PARTITION_KEY, ROW_KEY)
         for name, token in tokens[key].items()
+    )
+    parts += tuple(
+        KeyPart(
+            name=one.name,
+            token=_single(one.values),
+            of_property=True,
+            values=one.values,
+            together=one.together,
+        )
+        for one in properties
+        if one.values
     )
     examples: dict[str, tuple[tuple[str, str], Mapping[str, str]]] = {}
     for pair in keys:
@@ -208,10 +225,14 @@ def _given(texts: Sequence[str], pattern: str | None) -> _Layout | None:
         return None
     tokens = {}
     for name in compiled.groupindex:
-        values = [one[name] for one in found]
-        shape = tokens_of(values)
-        tokens[name] = shape.tokens[0] if len(shape.tokens) == 1 else _whole(values)
+        tokens[name] = _single([one[name] for one in found])
     return _Layout(pattern, tokens)
+
+
+def _single(values: Sequence[str]) -> KeyToken:
+    """What values of one part are."""
+    shape = tokens_of(values)
+    return shape.tokens[0] if len(shape.tokens) == 1 else _whole(values)
 
 
 def _whole(values: Sequence[str]) -> KeyToken:

@@ -255,7 +255,7 @@ class OperationMaker:
         detail, stale = row.detail, row.shape.outcome is Outcome.PRECONDITION
         assert isinstance(detail, TracedParts)
         parts, attempts = len(detail.kinds), len(row.shape.attempts)
-        for kind, row_key, whole in zip(*detail, strict=True):
+        for kind, row_key, whole, _ in detail.each():
             size = part_bytes(whole, parts, attempts, self._head)
             etag = None
             if stale and kind in _CONDITIONAL:

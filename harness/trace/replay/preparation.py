@@ -29,8 +29,9 @@ from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
 from harness.trace.replay.operations import OperationMaker, count_is_assumed, units_of
 from harness.trace.replay.selection import RekeyedOperations, Selection
+from harness.trace.row_properties import RowProperties, moves
 from harness.trace.sources import Tell
-from harness.trace.whatif.scheme import Scheme, require_table
+from harness.trace.whatif.scheme import Scheme, require_properties, require_table
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 _LONGEST_S = 60 * 86_400
@@ -199,7 +200,9 @@ class Preparation:
         tables: dict[str, str] = {}
         compared: dict[str, dict[str, None]] = {}
         contents = InitialRows(by_page=by_page(trace.head))
+        properties = RowProperties()
         first_ms = last_ms = -1
+        unvalued = 0
         failed = units = done = unmatched = assumed = assumed_entities = 0
         for row in self._kept(tell):
             shape = row.shape
@@ -216,7 +219,10 @@ class Preparation:
             if shape.outcome.succeeded and count_is_assumed(row, trace.head):
                 assumed += 1
                 assumed_entities += row.entities
-            unmatched += selection.rekeyed is not None and not selection.rekeyed.matches(row)
+            if selection.rekeyed is not None:
+                unmatched += not selection.rekeyed.matches(row)
+                unvalued += selection.rekeyed.lacks_values(row)
+                properties.learn(row)
             if shape.kind is _QUERY and row.detail is not None:
                 names = compared.setdefault(table, {})
                 for name_of in getattr(row.detail, "compared", ()):
@@ -231,8 +237,11 @@ class Preparation:
             raise SetupError(
                 f"{cut(name)} has no operation that can be replayed: {self._reasons()}"
             )
+        moved = 0
         if scheme is not None:
             require_table(scheme, tables.values())
+            require_properties(scheme, trace.properties)
+            moved = moves(trace, scheme)
         # By the recorded name.
         self._endings = _endings([*tables.values()], into_one_table=into_one_table)
         contents.learned()
@@ -242,7 +251,7 @@ class Preparation:
         merged = 0
         if selection.rekeyed is not None:
             recorded_rows = _number(self.rows)
-            self.rows = _rekeyed(self.rows, selection.rekeyed)
+            self.rows = _rekeyed(self.rows, selection.rekeyed, properties)
             merged = recorded_rows - _number(self.rows)
         self._contents = contents
         self._sums = array.array("q", itertools.accumulate(self.entities_by_s, initial=0))
@@ -282,7 +291,7 @@ class Preparation:
             notes=(
                 *trace.notes,
                 *trace.damage.sentences(),
-                *_of_scheme(unmatched=unmatched, merged=merged),
+                *_of_scheme(scheme, unmatched, unvalued, moved, merged),
             ),
         )
 
@@ -418,8 +427,20 @@ def _number(rows: Rows) -> int:
     return sum(len(found) for partitions in rows.values() for found in partitions.values())
 
 
-def _of_scheme(*, unmatched: int, merged: int) -> Iterator[str]:
+def _of_scheme(
+    scheme: Scheme | None, unmatched: int, unvalued: int, moved: int, merged: int
+) -> Iterator[str]:
     """What a reader has to know of other keys."""
+    names = "" if scheme is None else listed(scheme.properties)
+    if unvalued:
+        yield (
+            f"{counted(unvalued, 'operation')} with the recorded keys: on rows of unknown {names}."
+        )
+    if moved:
+        yield (
+            f"{counted(moved, 'write')} of a row with another {names}: written under the new key, "
+            "and not deleted under the old one."
+        )
     if unmatched:
         yield (
             f"{counted(unmatched, 'operation')} with the recorded keys, because the key scheme "
@@ -432,14 +453,15 @@ def _of_scheme(*, unmatched: int, merged: int) -> Iterator[str]:
         )
 
 
-def _rekeyed(rows: Rows, rekeyed: RekeyedOperations) -> Rows:
+def _rekeyed(rows: Rows, rekeyed: RekeyedOperations, known: RowProperties) -> Rows:
     """The rows under new keys; of several with the same keys, one."""
     found: dict[str, dict[str, set[str]]] = {}
     for table, partitions in rows.items():
         new = found.setdefault(table, {})
         for partition_key, row_keys in partitions.items():
             for row_key in row_keys:
-                keys = rekeyed.keys(table, partition_key, row_key)
+                values = known.get((table, partition_key, row_key))
+                keys = rekeyed.keys(table, partition_key, row_key, values)
                 if not any(map(key_problem, keys)):
                     new.setdefault(keys[0], set()).add(keys[1])
     return {

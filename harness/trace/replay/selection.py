@@ -37,6 +37,15 @@ class RekeyedOperations:
         single = row.shape.kind is not _QUERY and row.shape.kind is not _TRANSACTION
         return self.scheme.values(key, row.row_key if single else None) is not None
 
+    def lacks_values(self, row: TracedOperation) -> bool:
+        """Whether an operation is on a row of which a property is not known: it keeps its keys."""
+        if not self.scheme.applies_to(row.shape.table) or row.shape.kind is _QUERY:
+            return False
+        values = [row.properties]
+        if isinstance(row.detail, TracedParts):
+            values = [part.properties for part in row.detail.each()]
+        return any(not self.scheme.takes_properties(one, {}) for one in values)
+
     def of(self, row: TracedOperation) -> Iterator[TracedOperation]:
         """The operations that take the place of a recorded one."""
         kind, table = row.shape.kind, row.shape.table
@@ -47,7 +56,9 @@ class RekeyedOperations:
         elif kind is _TRANSACTION:
             yield from self._transactions(row)
         else:
-            partition_key, row_key = self.keys(table, row.partition_key, row.row_key or "")
+            partition_key, row_key = self.keys(
+                table, row.partition_key, row.row_key or "", row.properties
+            )
             yield row._replace(partition_key=partition_key, row_key=row_key)
 
     def _transactions(self, row: TracedOperation) -> Iterator[TracedOperation]:
@@ -55,8 +66,8 @@ class RekeyedOperations:
         assert isinstance(detail, TracedParts)
         # By new PartitionKey and RowKey: the service accepts a RowKey once.
         groups: dict[str, dict[str, tuple[Kind, int]]] = {}
-        for kind, row_key, size in zip(*detail, strict=True):
-            new = self.keys(table, row.partition_key or "", row_key or "")
+        for kind, row_key, size, properties in detail.each():
+            new = self.keys(table, row.partition_key or "", row_key or "", properties)
             groups.setdefault(new[0], {}).setdefault(new[1], (kind, size))
         whole = len(detail.kinds)
         for partition_key, parts in groups.items():
@@ -77,18 +88,21 @@ class RekeyedOperations:
             yield row
             return
         number = len(found.ranges)
+        # Every row of the ranges passes what its keys show.
+        compared = tuple(name for name in query.compared if name not in found.in_keys)
+        entities = row.entities if compared or not found.narrowed else max(1, row.returned)
         top = query.top if found.exact else None
         if top is None and self._by_page and not found.limited:
             top = _EVERY_PAGE
         for place, one in enumerate(found.ranges):
             yield row._replace(
                 partition_key=one.partition_key,
-                entities=_part(row.entities, place, number),
+                entities=_part(entities, place, number),
                 returned=_part(row.returned, place, number),
                 bytes_received=row.bytes_received // number,
                 detail=TracedQuery(
                     *one[1:],
-                    compared=query.compared,
+                    compared=compared,
                     selected=query.selected,
                     top=top,
                 ),

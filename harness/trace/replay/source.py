@@ -67,7 +67,9 @@ class ReplaySource:
         self._by_operation = by_operation
         # A log becomes a temporary trace, which lasts as long as this object.
         self._files = contextlib.ExitStack()
-        self._trace: Trace = self._files.enter_context(opened(path))
+        self._trace: Trace = self._files.enter_context(
+            opened(path, rows=scheme is not None and bool(scheme.properties))
+        )
         self._make = OperationMaker(self._trace.head, part.tables, part.compared, MadeData(run_id))
         self._selection = Selection(self._trace.head, scheme)
         rows = self._kept()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
 from harness.trace.whatif.digests import Array, Digests, digests_of, joined, scattered
 from harness.trace.whatif.load_sums import SEVERAL, PartitionLoads, summed
-from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, KeySource, NewKey, Scheme
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, NewKey, Scheme
 from harness.workload.keys.template import Reference
 
 Columns = dict[str, Array]
+Places = Mapping[str, Array]
 Groups = Callable[[str], dict[str, str] | None]
 """The values of the groups of a key; None if the pattern does not match it."""
 
 _BOUNDS = ("partition_from", "partition_before", "row_from", "row_before")
-_FROM_KEY, _FROM_ROW = frozenset((KeySource.PARTITION_KEY,)), frozenset((KeySource.ROW_KEY,))
 _SECONDS = 32
 
 
@@ -88,13 +89,16 @@ class KeyColumns:
         second: Of what is asked of single entities, with ``amount``, ``key`` and ``row``.
         key: Places of their PartitionKeys in ``keys``; -1 where a trace does not say it.
         row: The same of RowKeys.
+        places: Both, and the same of properties, by the name of the source of parts of new keys.
+        texts: What the places are of.
         first: Places in these columns at which an operation begins.
         asked: Of each query the place of what it asks for in ``queries``.
         whole: Which queries are over several partitions.
     """
 
-    def __init__(self, name: str, singles: Columns, parts: Columns, queries: Columns) -> None:
+    def __init__(self, name: str, kinds: Sequence[Columns], properties: Sequence[str]) -> None:
         self.name = name
+        singles, parts, queries = kinds
         known: dict[str | None, int] = {None: -1}
         rows: dict[str | None, int] = {None: -1}
         self.second = np.concatenate([singles["second"], parts["second"]])
@@ -105,15 +109,24 @@ class KeyColumns:
         of_transactions = np.flatnonzero(np.diff(parts["number"], prepend=-1)) + count
         self.transactions = len(of_transactions)
         self.first = np.concatenate([np.arange(count), of_transactions])
-        bounds = [queries[name].tolist() for name in _BOUNDS]
+        asked_for = [*_BOUNDS, *map(column_of, properties)]
+        bounds = [queries[name].tolist() for name in asked_for]
         numbers: dict[tuple[Any, ...], int] = {}
         asked = zip(queries["key"].tolist(), *bounds, strict=True)
         self.asked = np.array([numbers.setdefault(one, len(numbers)) for one in asked], np.int64)
-        self.queries = [(key, TracedQuery(*of)) for key, *of in numbers]
+        self.queries = [(key, _query_of(properties, of)) for key, *of in numbers]
         self.query_second, self.query_amount = queries["second"], queries["amount"]
+        self.query_returned = queries["returned"]
         self.query_key = _places(known, queries["key"])
         self.whole = np.array([key == WHOLE_TABLE for key, _ in self.queries], bool)[self.asked]
         self.keys, self.row_keys = KeyTexts(known), KeyTexts(rows)
+        self.places = {PARTITION_KEY: self.key, ROW_KEY: self.row}
+        self.texts = {PARTITION_KEY: self.keys, ROW_KEY: self.row_keys}
+        for one in properties:
+            # A value that is not known is at the place of another: it is never used.
+            values: dict[str | None, int] = {None: -1, "": 0}
+            of_both = [_places(values, of[column_of(one)]) for of in (singles, parts)]
+            self.places[one], self.texts[one] = np.concatenate(of_both), KeyTexts(values)
         # Equal keys of different tables are different partitions.
         self._salt = scattered(digests_of([name]).crc) if name else np.uint32(0)
 
@@ -144,6 +157,19 @@ class KeyColumns:
         return scattered(crc ^ self._salt)
 
 
+def column_of(name: str) -> str:
+    """The name of the column with the values of a property."""
+    return f"value of {name}"
+
+
+def _query_of(names: Sequence[str], columns: Sequence[Any]) -> TracedQuery:
+    """A query of its bounds, and of the values of properties that it demands."""
+    bounds, values = columns[: len(_BOUNDS)], columns[len(_BOUNDS) :]
+    pairs = zip(names, values, strict=True)
+    equal = tuple((name, value) for name, value in pairs if value is not None)
+    return TracedQuery(*bounds)._replace(equal=equal)
+
+
 def _places(known: dict[str | None, int], keys: Array) -> Array:
     """The places of keys among the known ones, which are extended. That of none is -1."""
     listed = keys.tolist()
@@ -164,67 +190,85 @@ class NewKeys:
         self._applies = scheme.applies_to(table.name)
         self.by_key = scheme.by_partition_key or not self._applies
 
-    def partitions(self, key: Array, row: Array) -> tuple[Array, Array]:
-        """The partitions of entities, by the places of their keys; and which are not matched."""
-        table, scheme = self._table, self._scheme
+    def partitions(self, places: Places) -> tuple[Array, Array, Array]:
+        """The partitions of entities; which are not matched, and of which a property is not known.
+
+        Args:
+            places: As `KeyColumns.places`; without what the PartitionKey does not depend on.
+        """
+        table, scheme, key = self._table, self._scheme, places[PARTITION_KEY]
         recorded = table.keys.digests.crc[key]
+        nothing = np.zeros(len(key), bool)
         if not self._applies:
-            return table.numbers(recorded), np.zeros(len(key), bool)
+            return table.numbers(recorded), nothing, nothing
         matched = table.keys.matched(scheme.match_partition_key, self._of_key)[key]
         if scheme.matches_row_key:
-            matched = matched & table.row_keys.matched(scheme.match_row_key, self._of_row)[row]
-        new = self._filled(scheme.partition_template, key, row)
-        return table.numbers(np.where(matched, new, recorded)), ~matched
+            found = table.row_keys.matched(scheme.match_row_key, self._of_row)
+            matched = matched & found[places[ROW_KEY]]
+        known = ~nothing
+        for name in scheme.properties:
+            known = known & (places[name] >= 0)
+        new = self._filled(scheme.partition_template, places)
+        numbers = table.numbers(np.where(matched & known, new, recorded))
+        return numbers, ~matched, matched & ~known
 
-    def entities(self, key: Array, row: Array) -> tuple[Array, Array]:
+    def entities(self, places: Places) -> tuple[Array, Array]:
         """Numbers of entities by their new keys, and by their recorded keys."""
         table, scheme = self._table, self._scheme
-        partitions, unmatched = self.partitions(key, row)
-        recorded = new = table.row_keys.digests.crc[row]
+        partitions, unmatched, unvalued = self.partitions(places)
+        recorded = new = table.row_keys.digests.crc[places[ROW_KEY]]
         if not scheme.keeps_row_key:
-            new = np.where(unmatched, recorded, self._filled(scheme.row_template, key, row))
-        before = table.numbers(table.keys.digests.crc[key])
+            filled = self._filled(scheme.row_template, places)
+            new = np.where(unmatched | unvalued, recorded, filled)
+        before = table.numbers(table.keys.digests.crc[places[PARTITION_KEY]])
         return _entities(partitions, new), _entities(before, recorded)
 
-    def name(self, key: int, row: int | None) -> str:
+    def name(self, places: Mapping[str, int]) -> str:
         """The new partition of an entity, as it is named in counts."""
         table, scheme = self._table, self._scheme
-        recorded = table.keys.texts[key]
-        values = scheme.values(recorded, None if row is None else table.row_keys.texts[row])
+        of = {one: table.texts[one].texts[place] for one, place in places.items() if place >= 0}
+        recorded, row = of.pop(PARTITION_KEY), of.pop(ROW_KEY, None)
         new = recorded
-        if values is not None and self._applies:
+        values = scheme.values(recorded, row)
+        if values is not None and self._applies and scheme.takes_properties(of, values):
             new = scheme.partition_template.fill(values)
         return f"{table.name}/{new}" if table.name else new
 
-    def _filled(self, template: NewKey, key: Array, row: Array) -> Array:
-        table, scheme = self._table, self._scheme
+    def _filled(self, template: NewKey, places: Places) -> Array:
         whole: Digests | None = None
         for part in template.parts:
             if isinstance(part, str):
                 one = digests_of([part])
-            elif part.sources == _FROM_KEY:
-                pattern = scheme.match_partition_key
-                one = table.keys.taken(part.reference, PARTITION_KEY, pattern, self._of_key).at(key)
-            elif part.sources == _FROM_ROW:
-                pattern = scheme.match_row_key
-                one = table.row_keys.taken(part.reference, ROW_KEY, pattern, self._of_row).at(row)
+            elif len(part.sources) == 1:
+                [source] = part.sources
+                texts, (pattern, groups) = self._table.texts[source], self._pattern(source)
+                one = texts.taken(part.reference, source, pattern, groups).at(places[source])
             else:
-                one = self._of_both(part.reference, key, row)
+                one = self._of_several(part, places)
             whole = one if whole is None else joined(whole, one)
         assert whole is not None
-        return np.broadcast_to(whole.crc, key.shape)
+        return np.broadcast_to(whole.crc, places[PARTITION_KEY].shape)
 
-    def _of_both(self, reference: Reference, key: Array, row: Array) -> Digests:
-        """What a reference takes of both keys."""
-        keys = self._table.keys.values(self._scheme.match_partition_key, self._of_key)
-        rows = self._table.row_keys.values(self._scheme.match_row_key, self._of_row)
-        pairs = ((keys[one], rows[two]) for one, two in zip(key, row, strict=True))
+    def _of_several(self, part: Field, places: Places) -> Digests:
+        """What a reference takes of several sources."""
+        found = []
+        for source in part.sources:
+            values = self._table.texts[source].values(*self._pattern(source))
+            found.append([values[place] for place in places[source]])
         return digests_of(
             [
-                "" if one is None or two is None else reference.of({**one, **two})
-                for one, two in pairs
+                "" if None in of else part.reference.of(functools.reduce(operator.or_, of))
+                for of in zip(*found, strict=True)
             ]
         )
+
+    def _pattern(self, source: str) -> tuple[object, Groups]:
+        """The pattern of a source, and what makes the values of its groups."""
+        if source == PARTITION_KEY:
+            return self._scheme.match_partition_key, self._of_key
+        if source == ROW_KEY:
+            return self._scheme.match_row_key, self._of_row
+        return source, lambda value: {source: value}
 
     def _of_key(self, key: str) -> dict[str, str] | None:
         return self._scheme.values(key, None)
@@ -250,5 +294,5 @@ def keeps_entities(scheme: Scheme) -> bool:
         scheme.keeps_row_key
         and len(fields) == len(others) + 1
         and scheme.match_partition_key is scheme.match_row_key is None
-        and all(one.sources == _FROM_ROW for one in others)
+        and all(PARTITION_KEY not in one.sources for one in others)
     )

@@ -296,6 +296,7 @@ class Projection:
         return SchemePart(
             name=scheme.name,
             question=scheme.question,
+            properties=scheme.properties,
             sample=tuple(sample_lines(scheme, self._rekeying.samples)),
             total=self._entities // self._scale,
             partitions=self._partitions.count,

@@ -13,12 +13,12 @@ one partition, a partition, the partitions that begin with a text, or the table:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
-from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, KeySource, Scheme
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, Scheme
 from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, of_parts, of_range
 
 _MOST_RANGES = 1000
@@ -72,6 +72,9 @@ class TreatedQuery:
         exact: The ranges hold no other rows than those of the recorded query, but for partitions
             whose keys begin with its own.
         ranged: It needs a range of partitions, and needed one partition before.
+        narrowed: Keys are made of values that its filter demands, so that the ranges hold a part of
+            the rows of the recorded query.
+        in_keys: The properties of which each row of the ranges has the value that it demands.
     """
 
     ranges: tuple[NewRange, ...]
@@ -82,6 +85,8 @@ class TreatedQuery:
     ranged: bool = False
     scan: bool = False
     unbounded: bool = False
+    narrowed: bool = False
+    in_keys: frozenset[str] = frozenset()
 
     @property
     def spread(self) -> bool:
@@ -93,7 +98,7 @@ class TreatedQuery:
 
         Otherwise those may be others, so that all are read.
         """
-        return self.kept or (self.exact and not self.spread)
+        return self.kept or (self.exact and not self.spread and not self.narrowed)
 
     @property
     def counted(self) -> bool:
@@ -114,7 +119,15 @@ def treated(
         values = scheme.values(partition_key, None)
     if kept or (values is None and not over):
         return TreatedQuery((_recorded(partition_key, query),), True, True, unmatched=not kept)
-    found = _of_partitions(scheme, query) if values is None else _of_rows(scheme, values, query)
+    equal = {name: value for name, value in query.equal if name in scheme.properties}
+    if values is None:
+        found = _of_partitions(scheme, equal, query)
+    else:
+        found = _of_rows(scheme, values | equal, values, query)
+    if equal and not found.kept:
+        parts = (*scheme.partition_template.by_row, *scheme.row_template.by_row)
+        shown = frozenset(name for name in equal if any(part.is_plain(name) for part in parts))
+        found = dataclasses.replace(found, narrowed=True, in_keys=shown)
     if query.continued_at is not None and not found.limited:
         return dataclasses.replace(found, ranges=())
     return found
@@ -132,13 +145,13 @@ def _recorded(partition_key: str, query: TracedQuery) -> NewRange:
     )
 
 
-def _of_partitions(scheme: Scheme, query: TracedQuery) -> TreatedQuery:
-    """Of a query over several partitions."""
+def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) -> TreatedQuery:
+    """Of a query over several partitions; ``equal`` are values of the properties."""
     first, before = query.partition_from, query.partition_before
     unbounded = first is None and before is None
-    if unbounded or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
+    if (unbounded and not equal) or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
         return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), kept=True, exact=True)
-    known = scheme.begun(of_range(first, before), UNKNOWN)
+    known = scheme.begun(of_range(first, before), UNKNOWN) | _whole(equal)
     keys, whole = of_parts(scheme.partition_template.template.parts, known, _MOST_RANGES)
     if whole:
         row_keys, _ = of_parts(scheme.row_template.template.parts, known, 1)
@@ -152,19 +165,29 @@ def _of_partitions(scheme: Scheme, query: TracedQuery) -> TreatedQuery:
     return TreatedQuery(tuple(ranges), scan=NewRange(WHOLE_TABLE) in ranges)
 
 
-def _of_rows(scheme: Scheme, values: dict[str, str], query: TracedQuery) -> TreatedQuery:
-    """Of a query of one partition; ``values`` are those of its PartitionKey."""
+def _whole(values: dict[str, str]) -> dict[str, Beginning]:
+    return {name: Beginning(value, whole=True) for name, value in values.items()}
+
+
+def _of_rows(
+    scheme: Scheme, values: dict[str, str], of_key: Collection[str], query: TracedQuery
+) -> TreatedQuery:
+    """Of a query of one partition.
+
+    Args:
+        values: Those of its PartitionKey, named ``of_key``, and of properties.
+    """
     recorded = _recorded(values[PARTITION_KEY], query)
     first, before = recorded.row_from, recorded.row_before
     bounded = first is not None or before is not None
     begun = of_range(first, before)
     known = scheme.begun(None, begun)
-    known |= {name: Beginning(value, whole=True) for name, value in values.items()}
-    groups = values.keys() - {PARTITION_KEY, ROW_KEY}
+    known |= _whole(values)
+    groups = {*of_key} - {PARTITION_KEY, ROW_KEY}
     if begun.whole:
         if not scheme.takes_row(begun.text, values):
             return TreatedQuery((recorded,), True, True, unmatched=True)
-        known = {name: Beginning(value, whole=True) for name, value in values.items()}
+        known = _whole(values)
     partitions, rows = scheme.partition_template, scheme.row_template
     keys, whole = of_parts(partitions.template.parts, known, _MOST_RANGES)
     row_keys, whole_row = of_parts(rows.template.parts, known, 1)
@@ -203,7 +226,7 @@ def _named(parts: Sequence[str | Field], whole: bool, most: int) -> Iterator[str
     """
     for part in parts:
         if not isinstance(part, str):
-            if not whole and KeySource.ROW_KEY in part.sources:
+            if not whole and part.by_row:
                 most //= len(part.choices) or most + 1
                 if not most:
                     return

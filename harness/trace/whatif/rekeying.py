@@ -17,7 +17,14 @@ from typing import NamedTuple
 from harness.gateway.demand import Place
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery, TracedShape
+from harness.trace.operations import (
+    Batch,
+    Detail,
+    RecordedValues,
+    TracedParts,
+    TracedQuery,
+    TracedShape,
+)
 from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
@@ -56,6 +63,8 @@ class Price:
         ranged: Queries of one partition before that would need a range of partitions.
         scans: Queries of fewer partitions before that would have to read the whole table.
         unbounded: Queries of a range of RowKeys that would have to read the whole partition.
+        unvalued: Operations on rows of which the trace does not show a property that the scheme
+            needs; they keep their keys.
         refused: Operations with a key that the service refuses. Their load counts nevertheless.
         walked: Entities that the queries would walk.
         walked_is_lower_bound: They may walk more, because rows that were there before the trace,
@@ -74,6 +83,7 @@ class Price:
     ranged: int = 0
     scans: int = 0
     unbounded: int = 0
+    unvalued: int = 0
     refused: int = 0
     walked: int = 0
     walked_is_lower_bound: bool = False
@@ -89,14 +99,16 @@ class _Placed(NamedTuple):
     Attributes:
         key: The PartitionKey.
         unmatched: It keeps its keys, because no pattern matches them.
+        unvalued: It keeps its keys, because a property is not known.
         problem: Why the service would refuse one of the keys; empty if it would not.
-        notable: Whether one of these two is the case.
+        notable: Whether one of these is the case.
     """
 
     name: str
     digest: int
     key: str
     unmatched: bool = False
+    unvalued: bool = False
     problem: str = ""
     notable: bool = False
 
@@ -139,7 +151,7 @@ class Rekeying:
             not to be counted.
 
     Attributes:
-        samples: A few recorded keys: PartitionKey and RowKey.
+        samples: A few recorded keys: PartitionKey and RowKey, and what is known of properties.
         places: Table and PartitionKey of the names in `loads`.
         cross_partition: The names that stand for several partitions.
     """
@@ -156,7 +168,7 @@ class Rekeying:
         self.unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
         self.price = Price()
         self.collisions = Collisions()
-        self.samples: list[tuple[str, str]] = []
+        self.samples: list[tuple[str, str, RecordedValues]] = []
         self.refused = ""
         self.places = Places()
         self.cross_partition: set[str] = set()
@@ -245,16 +257,18 @@ class Rekeying:
         counts: list[int] = []
         origins: list[int] = []
         price, entity, counted = self.price, self._entity, self._counted
-        for origin, (at_ms, shape, partition_key, row_key, entities, detail) in enumerate(
-            zip(
-                batch.at_ms,
-                batch.shapes,
-                batch.partition_keys,
-                batch.row_keys,
-                amounts,
-                batch.details,
-                strict=True,
-            )
+        asked = zip(
+            batch.at_ms,
+            batch.shapes,
+            batch.partition_keys,
+            batch.row_keys,
+            amounts,
+            batch.details,
+            batch.properties,
+            strict=True,
+        )
+        for origin, (at_ms, shape, partition_key, row_key, entities, detail, of) in enumerate(
+            asked
         ):
             entities = entities or _wanted(shape, entities, detail)
             kind, table = shape.kind, shape.table
@@ -274,7 +288,8 @@ class Rekeying:
                     counts.append(part[1])
                     origins.append(origin if len(parts) == 1 else -1)
                 continue
-            placed = entity(table, partition_key, row_key, _stays(shape, kind) if counted else None)
+            stays = _stays(shape, kind) if counted else None
+            placed = entity(table, partition_key, row_key, stays, of)
             if placed is None:
                 price.unknown += 1
             else:
@@ -285,7 +300,12 @@ class Rekeying:
         return instants, names, counts, origins
 
     def _entity(
-        self, table: str, partition_key: str | None, row_key: str | None, stays: bool | None
+        self,
+        table: str,
+        partition_key: str | None,
+        row_key: str | None,
+        stays: bool | None,
+        properties: RecordedValues,
     ) -> _Placed | None:
         """Where an entity belongs, which is noted for collisions; None if that cannot be told.
 
@@ -309,6 +329,8 @@ class Rekeying:
             values[ROW_KEY] = row_key
             if scheme.matches_row_key and not scheme.takes_row(row_key, values):
                 placed = self._placed(table, partition_key, unmatched=True)
+            elif scheme.properties and not scheme.takes_properties(properties, values):
+                placed = self._placed(table, partition_key, unvalued=True)
             elif not scheme.keeps_row_key:
                 new_row_key = scheme.row_template.fill(values)
         if placed is None:
@@ -338,8 +360,8 @@ class Rekeying:
         return placed
 
     def _note(self, placed: _Placed) -> None:
-        if placed.unmatched:
-            self.price.unmatched += 1
+        self.price.unmatched += placed.unmatched
+        self.price.unvalued += placed.unvalued
         if placed.problem:
             self.price.refused += 1
             self.refused = self.refused or placed.problem
@@ -363,25 +385,28 @@ class Rekeying:
         self._kept += 1
         return known
 
-    def _placed(self, table: str, partition_key: str, unmatched: bool = False) -> _Placed:
+    def _placed(
+        self, table: str, partition_key: str, unmatched: bool = False, unvalued: bool = False
+    ) -> _Placed:
         name = self.name(table, partition_key)
         problem = ""
         if self._valid_key.fullmatch(partition_key) is None:
             problem = self.unit.key_problem(partition_key, row=False) or ""
             if problem:
                 problem = f"PartitionKey {echoed(partition_key)} {problem}"
-        notable = unmatched or bool(problem)
-        return _Placed(name, digest_of(name), partition_key, unmatched, problem, notable)
+        notable = unmatched or unvalued or bool(problem)
+        return _Placed(name, digest_of(name), partition_key, unmatched, unvalued, problem, notable)
 
     def _sample(self, batch: Batch) -> None:
         """Keep a few recorded keys, of different partitions."""
-        for shape, partition_key, row_key in zip(
-            batch.shapes, batch.partition_keys, batch.row_keys, strict=True
+        for shape, partition_key, row_key, properties in zip(
+            batch.shapes, batch.partition_keys, batch.row_keys, batch.properties, strict=True
         ):
             if partition_key is None or not row_key or not self.scheme.applies_to(shape.table):
                 continue
-            if all(partition_key != known for known, _ in self.samples):
-                self.samples.append((partition_key, row_key))
+            properties = properties if self.scheme.properties else None
+            if all((partition_key, properties) != (one, of) for one, _, of in self.samples):
+                self.samples.append((partition_key, row_key, properties))
                 if len(self.samples) == _MOST_SAMPLES:
                     return
 
@@ -389,19 +414,21 @@ class Rekeying:
         self, shape: TracedShape, partition_key: str | None, detail: Detail, entities: int
     ) -> list[tuple[str, int]]:
         """Entities of a transaction by new partition; it counts whole or not at all."""
-        row_keys: tuple[str | None, ...] = (None,)
-        stays: Sequence[bool | None] = (None,)
+        parts: list[tuple[str | None, bool | None, RecordedValues]] = [(None, None, None)]
         if isinstance(detail, TracedParts):
-            row_keys = detail.row_keys
             counted = self._counted
-            stays = [_stays(shape, kind) if counted else None for kind in detail.kinds]
+            parts = [
+                (one.row_key, _stays(shape, one.kind) if counted else None, one.properties)
+                for one in detail.each()
+            ]
         found: collections.Counter[str] = collections.Counter()
         price = self.price
-        unmatched, refused = price.unmatched, price.refused
-        for row_key, there in zip(row_keys, stays, strict=True):
-            placed = self._entity(shape.table, partition_key, row_key, there)
+        unmatched, unvalued, refused = price.unmatched, price.unvalued, price.refused
+        for part in parts:
+            placed = self._entity(shape.table, partition_key, *part)
             # However many of its parts are not matched or refused, it is one operation.
             price.unmatched = min(price.unmatched, unmatched + 1)
+            price.unvalued = min(price.unvalued, unvalued + 1)
             price.refused = min(price.refused, refused + 1)
             if placed is None:
                 price.unknown += 1
@@ -410,8 +437,7 @@ class Rekeying:
         if len(found) > 1:
             price.split += 1
             return [
-                (name, entities * parts // len(row_keys) or NOTHING)
-                for name, parts in found.items()
+                (name, entities * count // len(parts) or NOTHING) for name, count in found.items()
             ]
         return [(name, entities or NOTHING) for name in found]
 
@@ -450,6 +476,8 @@ class Rekeying:
         page_s = (batch.done_ms[at] - batch.at_ms[at]) / 1000 / pages_of(shape)
         parts = [one.entities for one in walked]
         if unit is not ENTITIES:
+            if found.narrowed and recorded:
+                amount = max(1, amount * entities // recorded)
             parts = divided(amount + more, parts)
         for one, part in zip(walked, parts, strict=True):
             name = self.name(shape.table, one.one.partition_key)

@@ -16,6 +16,7 @@ from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
 from harness.trace.replay.preparation import Rows, in_order_of_effect
 from harness.trace.replay.selection import Selection
+from harness.trace.row_properties import RowProperties
 from harness.trace.whatif.queries import treated
 from harness.trace.whatif.scheme import Scheme
 
@@ -39,12 +40,14 @@ class RowsBefore:
         complete: Tables of which every row is known, or how many there were.
         said: How many rows a table had.
         read: What queries read to the end, so that its rows are known.
+        properties: What is known of those of rows.
     """
 
     rows: Rows
     complete: frozenset[str]
     said: Mapping[str, int]
     read: Set[QueriedKeys] = frozenset()
+    properties: RowProperties = dataclasses.field(default_factory=RowProperties)
 
 
 def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:
@@ -81,6 +84,7 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
     """
     selection = Selection(trace.head)
     contents = InitialRows(by_page=by_page(trace.head))
+    properties = RowProperties()
     tables: dict[str, None] = {}
     ends = _Ends(by_page=by_page(trace.head))
 
@@ -93,6 +97,8 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
         tables[table] = None
         contents.add(table, row)
         ends.add(row)
+        if trace.shows_rows:
+            properties.learn(row)
     contents.learned()
     for table, row in learned():
         contents.add(table, row)
@@ -101,7 +107,7 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
     known = {table: said.get(table.lower(), said.get(EVERY_TABLE)) for table in tables}
     numbers = {table: number for table, number in known.items() if number is not None}
     scanned = {table for table in tables if (table, WHOLE_TABLE, TracedQuery().bounds) in read}
-    return RowsBefore(rows, frozenset(numbers) | scanned, numbers, read)
+    return RowsBefore(rows, frozenset(numbers) | scanned, numbers, read, properties)
 
 
 class _Ends:

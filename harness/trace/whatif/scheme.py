@@ -1,19 +1,20 @@
 """A key scheme on paper: new keys made of the recorded ones, described in a small TOML file.
 
+    properties = ["customerId"]                 # values that the trace has, if a key needs any
     [match]                                     # named groups of regular expressions
     partition_key = '(?P<day>[0-9-]+)__(?P<sensor>.+)'
     [keys]
     partition_key = "{sensor}_{day:month}"      # 2026-11-20__sensor7 -> sensor7_2026-11
     row_key = "{day}_{row_key}"
 
-A field of a template names a group, ``partition_key`` or ``row_key``; see
-`harness.workload.keys.template`.
+A field of a template names a group, ``partition_key``, ``row_key`` or a property; see
+`harness.workload.keys.template`. What it depends on, its source, is a recorded key or a property.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -22,28 +23,30 @@ from typing import Any
 import pydantic
 
 from harness.model.errors import SetupError, cut
+from harness.model.figures import listed
 from harness.model.files import mistake, mistakes_error, read_toml_file
+from harness.trace.operations import RecordedValues
 from harness.workload.keys.beginnings import Beginning, of_pattern
 from harness.workload.keys.template import Reference, Template, parse_template
 
 LONGEST_PATTERN = 1000
 _MOST_LISTED = 10
 PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
-
-
-class KeySource(enum.Enum):
-    """The recorded key that a part of a new key depends on."""
-
-    PARTITION_KEY = enum.auto()
-    ROW_KEY = enum.auto()
+_KEYS = frozenset((PARTITION_KEY, ROW_KEY))
+_NO_GROUP = re.compile(r"there is no group '(\w+)'")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """A part of a new key: a reference, and the recorded keys that it depends on."""
+    """A part of a new key: a reference, and its sources."""
 
     reference: Reference
-    sources: frozenset[KeySource]
+    sources: frozenset[str]
+
+    @property
+    def by_row(self) -> bool:
+        """Whether it may differ between rows of a partition."""
+        return self.sources != {PARTITION_KEY}
 
     def is_plain(self, name: str) -> bool:
         """Whether the part is the value of this name itself."""
@@ -57,7 +60,7 @@ class Field:
 class NewKey:
     """A new key: a template, with what each of its parts depends on."""
 
-    def __init__(self, template: Template, sources: Mapping[str, KeySource]) -> None:
+    def __init__(self, template: Template, sources: Mapping[str, str]) -> None:
         self.template, self.text, self.fill = template, template.text, template.fill
         self.parts: tuple[str | Field, ...] = tuple(
             part
@@ -65,11 +68,7 @@ class NewKey:
             else Field(part, frozenset(sources[name] for name in part.names))
             for part in template.parts
         )
-        self.by_row = [
-            part
-            for part in self.parts
-            if isinstance(part, Field) and KeySource.ROW_KEY in part.sources
-        ]
+        self.by_row = [part for part in self.parts if isinstance(part, Field) and part.by_row]
 
     @property
     def keeps_row_order(self) -> bool:
@@ -83,6 +82,7 @@ class Scheme:
 
     Attributes:
         table: The only table whose keys are replaced, in lower case; empty for all.
+        properties: Those that the keys are made of.
         identity: The keys stay as they were recorded.
     """
 
@@ -97,6 +97,8 @@ class Scheme:
         match_partition_key: re.Pattern[str] | None = None,
         match_row_key: re.Pattern[str] | None = None,
     ) -> None:
+        sources = (one.sources for one in (*partition_key.by_row, *row_key.by_row))
+        self.properties = tuple(sorted(frozenset[str]().union(*sources) - _KEYS))
         self.name, self.question, self.table = name, question, table.lower()
         self.partition_template, self.row_template = partition_key, row_key
         self.match_partition_key, self.match_row_key = match_partition_key, match_row_key
@@ -114,17 +116,23 @@ class Scheme:
     def applies_to(self, table: str) -> bool:
         return not self.table or table.lower() == self.table
 
-    def keys(self, partition_key: str, row_key: str) -> tuple[str, str] | None:
-        """The new keys; None where a regular expression does not match the recorded ones."""
+    def keys(
+        self, partition_key: str, row_key: str, properties: RecordedValues = None
+    ) -> tuple[str, str] | None:
+        """The new keys; None where a regular expression does not match the recorded ones, and where
+        a property is not known.
+        """
         values = self.values(partition_key, row_key)
-        if values is None:
+        if values is None or not self.takes_properties(properties, values):
             return None
         new_row_key = row_key if self.keeps_row_key else self.row_template.fill(values)
         return self.partition_template.fill(values), new_row_key
 
-    def new_keys(self, table: str, partition_key: str, row_key: str) -> tuple[str, str]:
-        """The keys of an entity, which keeps those that the scheme does not match."""
-        new = self.keys(partition_key, row_key) if self.applies_to(table) else None
+    def new_keys(
+        self, table: str, partition_key: str, row_key: str, properties: RecordedValues = None
+    ) -> tuple[str, str]:
+        """The keys of an entity, which keeps those that have no new ones."""
+        new = self.keys(partition_key, row_key, properties) if self.applies_to(table) else None
         return (partition_key, row_key) if new is None else new
 
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
@@ -151,6 +159,14 @@ class Scheme:
         """Set the values of the RowKey; False if its regular expression does not match."""
         values[ROW_KEY] = row_key
         return _match(self.match_row_key, row_key, values)
+
+    def takes_properties(self, found: RecordedValues, values: dict[str, str]) -> bool:
+        """Set the values of the properties; False if one is not known."""
+        for name in self.properties:
+            if found is None or name not in found:
+                return False
+            values[name] = found[name]
+        return True
 
 
 def _part_of(
@@ -194,6 +210,7 @@ class _Match(_Settings):
 class _File(_Settings):
     question: str = ""
     table: str = ""
+    properties: list[str] = []
     match: _Match = _Match()
     keys: _Keys
 
@@ -228,15 +245,18 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
                 patterns[key] = _pattern(text)
             except ValueError as error:
                 wrong.append(f"match.{key}: {error}")
-    known = _sources(patterns)
-    for group in sorted(_twice(patterns)):
+    known = _sources(patterns, settings.properties)
+    for group in sorted(_twice(patterns, settings.properties)):
         wrong.append(f"match: the group {group!r} has two meanings; rename one")
     templates: dict[str, NewKey] = {}
     for key, text in settings.keys:
         try:
             templates[key] = NewKey(parse_template(text, known, "group"), known)
         except ValueError as error:
-            wrong.append(f"keys.{key}: {error}")
+            remedy = ""
+            if (missing := _NO_GROUP.match(str(error))) is not None:
+                remedy = f'; a property is listed: properties = ["{missing[1]}"]'
+            wrong.append(f"keys.{key}: {error}{remedy}")
     # A pattern with a mistake has groups that cannot be known.
     if len(patterns) < sum(text is not None for _, text in settings.match):
         wrong = [line for line in wrong if "there is no group" not in line]
@@ -264,20 +284,18 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ValueError("the regular expression is too complex") from error
 
 
-def _sources(patterns: Mapping[str, re.Pattern[str]]) -> dict[str, KeySource]:
-    """What each name that a field may have depends on."""
-    known = {PARTITION_KEY: KeySource.PARTITION_KEY, ROW_KEY: KeySource.ROW_KEY}
+def _sources(patterns: Mapping[str, re.Pattern[str]], properties: Sequence[str]) -> dict[str, str]:
+    """The source of each name that a field may have."""
+    known = {name: name for name in (*properties, *_KEYS)}
     for key, pattern in patterns.items():
-        known |= dict.fromkeys(pattern.groupindex, known[key])
+        known |= dict.fromkeys(pattern.groupindex, key)
     return known
 
 
-def _twice(patterns: Mapping[str, re.Pattern[str]]) -> set[str]:
+def _twice(patterns: Mapping[str, re.Pattern[str]], properties: Sequence[str]) -> set[str]:
     groups = [set(pattern.groupindex) for pattern in patterns.values()]
-    reserved = {PARTITION_KEY, ROW_KEY}
-    return (set.intersection(*groups) if len(groups) > 1 else set()) | (
-        reserved & set[str]().union(*groups)
-    )
+    named = [*groups, {*properties}, _KEYS]
+    return {one for first, other in itertools.combinations(named, 2) for one in first & other}
 
 
 def require_table(scheme: Scheme, tables: Collection[str]) -> None:
@@ -295,11 +313,24 @@ def require_table(scheme: Scheme, tables: Collection[str]) -> None:
     )
 
 
-def sample_lines(scheme: Scheme, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def require_properties(scheme: Scheme, recorded: Collection[str]) -> None:
+    """Raise `SetupError` if a trace lacks values that the keys of ``scheme`` are made of."""
+    missing = [name for name in scheme.properties if name not in recorded]
+    if missing:
+        has = f"those of {cut(', '.join(recorded))}" if recorded else "no values of properties"
+        raise SetupError(
+            f"key scheme {scheme.name}: the trace lacks the values of {listed(missing)}; it has "
+            f"{has}. Record them: --trace-properties {','.join(missing)}"
+        )
+
+
+def sample_lines(
+    scheme: Scheme, keys: Sequence[tuple[str, str, RecordedValues]]
+) -> list[tuple[str, str]]:
     """Recorded and new keys, as ``PartitionKey / RowKey``, of a few entities."""
     lines = []
-    for partition_key, row_key in keys:
-        new = scheme.keys(partition_key, row_key)
+    for partition_key, row_key, properties in keys:
+        new = scheme.keys(partition_key, row_key, properties)
         shown = "not matched: keeps its keys" if new is None else " / ".join(new)
         lines.append((f"{partition_key} / {row_key}", shown))
     return lines

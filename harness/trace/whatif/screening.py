@@ -3,7 +3,7 @@
 A screening finds which schemes are worth an exact calculation. DuckDB reads the columns, each
 different key is looked at once for all schemes, and partitions are told apart by the digests of
 their keys. Loads are in entities, whatever the limits are. A query that a scheme widens counts the
-entities that it scanned when it was recorded.
+entities that it scanned when it was recorded, and one that it narrows those that it returned.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from harness.model.outcome import Outcome
 from harness.model.partition import Partition
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.schema import PART
+from harness.trace.schema import PART, PROPERTIES, part_of
 from harness.trace.whatif.digests import Array, digests_of
-from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, keeps_entities
+from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, column_of, keeps_entities
 from harness.trace.whatif.load_sums import MOST_SECONDS, SEVERAL, LoadSums, PartitionLoads
 from harness.trace.whatif.queries import TreatedQuery, treated
-from harness.trace.whatif.scheme import Scheme
+from harness.trace.whatif.scheme import PARTITION_KEY, Scheme
 
 _MOST_TRACKED = 50_000
 """Entities that are compared for collisions, and queries whose treatment is remembered."""
@@ -38,30 +38,42 @@ _AMOUNT = f"""
           ELSE coalesce(entities, 0) END)::DOUBLE AS amount
 """
 _SINGLES = f"""
-SELECT {_PLACE}, row_key AS "row", {_AMOUNT} FROM {PART} AND kind NOT IN ('query', 'transaction')
+SELECT {_PLACE}, row_key AS "row", {_AMOUNT}%s FROM %s AND kind NOT IN ('query', 'transaction')
 """
 _PARTS = f"""
-SELECT "table", "at", "key", "number", unnest("rows") AS "row",
+SELECT * EXCLUDE ("rows", "row"), "row".row_key AS "row"%s FROM (
+SELECT "table", "at", "key", "number", "rows", unnest("rows") AS "row",
     (CASE WHEN entities = 0 AND wanted THEN len("rows") ELSE coalesce(entities, 0) END)::DOUBLE
         / len("rows") AS amount
 FROM (
     SELECT {_PLACE}, row_number() OVER () AS "number", entities,
         outcome IN ({_WANTED}) AS wanted,
-        CASE WHEN len(parts) > 0 THEN list_transform(parts, lambda part: part.row_key)
-             ELSE [NULL] END AS "rows"
-    FROM {PART} AND kind = 'transaction'
-)
+        CASE WHEN len(parts) > 0 THEN parts ELSE [NULL] END AS "rows"
+    FROM %s AND kind = 'transaction'
+))
 """
 _QUERIES = f"""
 SELECT {_PLACE}, query.partition_from AS partition_from,
     query.partition_before AS partition_before, query.row_from AS row_from,
-    query.row_before AS row_before, {_AMOUNT}
-FROM {PART} AND kind = 'query'
+    query.row_before AS row_before, coalesce(returned, 0)::DOUBLE AS returned, {_AMOUNT}%s
+FROM %s AND kind = 'query'
 """
 _TABLES = f"""
 SELECT hash(table_name) AS "table", first(coalesce(table_name, '')) AS "name"
 FROM {PART} GROUP BY 1
 """
+
+
+def _questions(properties: Sequence[str]) -> tuple[str, ...]:
+    """What is asked of a trace, with the values of these properties."""
+
+    def values(of: str) -> str:
+        return "".join(f', {of}."{name}" AS "{column_of(name)}"' for name in properties)
+
+    own, part = values(PROPERTIES), part_of(properties)
+    of_parts = values(f'"row".{PROPERTIES}')
+    return _TABLES, _SINGLES % (own, part), _PARTS % (of_parts, part), _QUERIES % (own, part)
+
 
 Progress = Callable[[int], None]
 """Is told how many operations were read since it was told last."""
@@ -79,6 +91,7 @@ class _Counts:
     needed: int = 0
     spread: int = 0
     scans: int = 0
+    unvalued: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +128,7 @@ class ScreenedScheme:
     needed: int
     spread: int
     scans: int
+    unvalued: int
     collisions: int
     collisions_estimated: bool
 
@@ -125,7 +139,7 @@ class ScreenedScheme:
             breaks=breaks(
                 operations=self.operations,
                 unmatched=self.unmatched,
-                unknown=self.unknown,
+                unknown=self.unknown + self.unvalued,
                 transactions=self.transactions,
                 split=self.split,
                 collisions=self.collisions,
@@ -159,13 +173,14 @@ def screen(
     first_ms, second_ms = trace.first_ms, 1000 * rate
     screenings = [_Screening(scheme, partition_per_s, account_per_s) for scheme in schemes]
     operations = 0
-    for found, rows, until_ms in trace.answers((_TABLES, _SINGLES, _PARTS, _QUERIES)):
+    properties = trace.properties if any(scheme.properties for scheme in schemes) else ()
+    for found, rows, until_ms in trace.answers(_questions(properties)):
         names, *kinds = found
         for columns in kinds:
             second = ((columns.pop("at") - first_ms) / second_ms).astype(np.int64)
             columns["second"] = np.clip(second, 0, MOST_SECONDS - 1)
         tables = [
-            KeyColumns(name, *(_of_table(columns, table) for columns in kinds))
+            KeyColumns(name, [_of_table(columns, table) for columns in kinds], properties)
             for table, name in zip(names["table"], names["name"].tolist(), strict=True)
         ]
         until = MOST_SECONDS if until_ms is None else int((until_ms - first_ms) / second_ms)
@@ -180,6 +195,11 @@ def _of_table(columns: Columns, table: int) -> Columns:
     """The rows of one table."""
     chosen = columns["table"] == table
     return columns if chosen.all() else {name: of[chosen] for name, of in columns.items()}
+
+
+def _of_whole_rows(table: KeyColumns) -> dict[str, Array]:
+    """The places of entities of which both keys are known."""
+    return {name: of[table.whole_rows] for name, of in table.places.items()}
 
 
 class _Collisions:
@@ -238,8 +258,7 @@ class _Screening:
             self._counts.queries += len(table.asked)
             loads += self._by_key(table, keys) if keys.by_key else self._by_row(table, keys)
             if self._collisions is not None and self._scheme.applies_to(table.name):
-                known = table.whole_rows
-                self._collisions.add(*keys.entities(table.key[known], table.row[known]))
+                self._collisions.add(*keys.entities(_of_whole_rows(table)))
         self._sums.add(loads, until)
         sums = self._sums
         for number in (*sums.hottest(), *(int(peak.partition) for peak in sums.peaks)):
@@ -283,8 +302,8 @@ class _Screening:
     def _by_key(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
         """The loads where each recorded partition becomes one."""
         every = np.arange(len(table.keys.texts))
-        numbers, unmatched = keys.partitions(every, every)
-        self._found.append((numbers, lambda place: keys.name(place, None)))
+        numbers, unmatched, _ = keys.partitions({PARTITION_KEY: every})
+        self._found.append((numbers, lambda place: keys.name({PARTITION_KEY: place})))
         operations = np.concatenate([table.key[table.first], table.query_key])
         counts = self._counts
         counts.unknown += int((operations < 0).sum())
@@ -299,9 +318,11 @@ class _Screening:
     def _by_row(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
         """The loads where the new partition of an entity depends on its RowKey."""
         known, counts = table.whole_rows, self._counts
-        key, row = table.key[known], table.row[known]
-        numbers, unmatched = keys.partitions(key, row)
-        self._found.append((numbers, lambda place: keys.name(int(key[place]), int(row[place]))))
+        places = _of_whole_rows(table)
+        numbers, unmatched, unvalued = keys.partitions(places)
+        self._found.append(
+            (numbers, lambda at: keys.name({one: int(of[at]) for one, of in places.items()}))
+        )
         if len(table.first):
             unknown = np.logical_or.reduceat(~known, table.first)
             of_all = np.zeros(len(known), numbers.dtype)
@@ -312,6 +333,8 @@ class _Screening:
             counts.split += int((apart & ~unknown).sum())
             of_all[known] = unmatched
             counts.unmatched += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
+            of_all[known] = unvalued
+            counts.unvalued += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
         loads = PartitionLoads(numbers, table.second[known], table.amount[known])
         every = np.arange(len(table.asked))
         return [loads, self._queries(table, every)] if len(every) else [loads]
@@ -334,6 +357,9 @@ class _Screening:
         self._found.append((numbers, names.__getitem__))
         sizes = np.array([len(numbers) for _, numbers in found])
         needed = sizes[asked]
+        narrowed = np.array([one.narrowed for one, _ in found], bool)[asked]
+        recorded, returned = table.query_amount[chosen], table.query_returned[chosen]
+        amount = np.where(narrowed, np.maximum(1, returned), recorded)
         query = np.repeat(np.arange(len(asked)), needed)
         # Places within the partitions of a query.
         within = np.arange(len(query)) - np.repeat(np.cumsum(needed) - needed, needed)
@@ -341,7 +367,7 @@ class _Screening:
         return PartitionLoads(
             numbers[begins[asked][query] + within],
             table.query_second[chosen][query],
-            (table.query_amount[chosen] / np.maximum(1, needed))[query],
+            (amount / np.maximum(1, needed))[query],
         )
 
     def _of_query(

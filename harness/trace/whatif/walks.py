@@ -81,7 +81,8 @@ class Walks:
         for table, partitions in before.rows.items():
             for partition_key, row_keys in partitions.items():
                 for row_key in row_keys:
-                    new = scheme.new_keys(table, partition_key, row_key)
+                    values = before.properties.get((table, partition_key, row_key))
+                    new = scheme.new_keys(table, partition_key, row_key, values)
                     counts.note(table, BETWEEN.join(new), stays=True)
         counts.began()
 
@@ -115,7 +116,12 @@ class Walks:
         whole, top = recorded, query.top
         full = top is not None and returned >= top
         if not ranges:
-            whole = 0
+            whole, sure = 0, sure and not found.narrowed
+        elif found.narrowed:
+            # Of the rows that it walked, those of one value: at least those that it returned.
+            passes = found.in_keys.issuperset(query.compared)
+            whole = returned if passes and full else max(returned, counted, min(1, recorded))
+            sure = sure and passes and not found.unbounded
         elif not (found.exact and served):
             whole = max(recorded, counted)
             known = found.exact and (table, partition_key, query.bounds) in self._read
@@ -127,7 +133,8 @@ class Walks:
             # Other keys may begin as these do.
             whole = max(recorded, counted)
         parts = divided(whole, [number for number, _ in there])
-        share = returned / recorded if query.compared and recorded else 1.0
+        share = returned / (whole if found.narrowed else recorded) if recorded and whole else 1.0
+        share = min(1.0, share) if query.compared else 1.0
         since = self._since(table, query, whole) if found.kept and found.counted else 0
         walked = []
         for one, part, (number, shares) in zip(ranges, parts, there, strict=True):

@@ -13,11 +13,12 @@ from harness.model.errors import SetupError, cut
 from harness.model.operation import Kind
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
+from harness.trace.row_properties import moves
 from harness.trace.whatif.first_limit import first_limit
 from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import EVERY_TABLE, need_counts, rows_before
-from harness.trace.whatif.scheme import Scheme, as_recorded, require_table
+from harness.trace.whatif.scheme import Scheme, as_recorded, require_properties, require_table
 from harness.trace.whatif.units import unit_of
 
 _NO_ORDER = (
@@ -63,11 +64,13 @@ def what_if(
     """The recorded keys and ``schemes`` side by side.
 
     Args:
+        trace: It shows rows (`harness.trace.row_properties`) if keys are made of properties.
         factors: Also find the multiple at which each scheme meets its first limit.
         rows_said: How many rows tables had before the trace; see `rows_before`.
 
     Raises:
-        SetupError: the trace has no operation, or none on the table of a scheme.
+        SetupError: the trace has no operation, none on the table of a scheme, or no values of its
+            properties.
     """
     started_s = trace.head.started_ms // 1000
     record = WhatIfRecord(
@@ -83,6 +86,8 @@ def what_if(
         schemes=(),
         **_capacity(limits),
     )
+    for scheme in schemes:
+        require_properties(scheme, trace.properties)
     # An upsert of a row that is there costs more request units; entities count in queries alone.
     rows = limits.units is not None or _has_queries(trace)
     parts: list[SchemePart] = []
@@ -120,6 +125,9 @@ def what_if(
             for table in rows_said.keys() - {EVERY_TABLE} - {name.lower() for name in tables}:
                 raise SetupError(f"the trace has no table {cut(repr(table))} that could have rows")
         part = projection.finish()
+        if moved := moves(trace, scheme):
+            price = part.price.model_copy(update={"moved": moved})
+            part = part.model_copy(update={"price": price})
         if factors:
             first = first_limit(
                 trace, scheme, limits, part, record, rows=rows, before=before, progress=progress

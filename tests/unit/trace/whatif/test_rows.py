@@ -89,7 +89,7 @@ def recorded(made: list[Made]) -> Batch:
             row, detail = "", TracedParts((Kind.INSERT,) * parts, one.rows, (0,) * parts)
         entities = one.apply(there)
         at_ms = one.at_ms
-        columns.append((at_ms, at_ms, shapes[one.kind], "p", row, entities, 0, 0, 0, detail))
+        columns.append((at_ms, at_ms, shapes[one.kind], "p", row, entities, 0, 0, 0, detail, None))
     return Batch(*[list(column) for column in zip(*columns, strict=True)])
 
 

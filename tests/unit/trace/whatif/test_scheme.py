@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme
+from harness.model.errors import SetupError
+from harness.trace.whatif.scheme import Scheme, as_recorded, parse_scheme, require_properties
 
 
 def scheme(content: dict[str, Any]) -> Scheme:
@@ -55,3 +56,19 @@ def test_keys_that_do_not_match_have_no_new_keys() -> None:
 def test_the_recorded_scheme_changes_nothing(partition_key: str, row_key: str) -> None:
     """As recorded, every key is its own new key."""
     assert as_recorded().keys(partition_key, row_key) == (partition_key, row_key)
+
+
+def test_a_property_is_a_part_of_a_key() -> None:
+    """Where it is known; it is listed, and recorded, or the message says so."""
+    content = {"properties": ["Customer"], "keys": {"partition_key": "{Customer}_{row_key}"}}
+    mine = scheme(content)
+    assert mine.keys("p", "r", {"Customer": "c1", "Other": "x"}) == ("c1_r", "r")
+    assert mine.keys("p", "r", {"Other": "x"}) is None
+    assert mine.new_keys("", "p", "r") == ("p", "r")
+    require_properties(mine, ("Customer",))
+    with pytest.raises(SetupError, match=r"lacks the values of Customer; it has those of Region"):
+        require_properties(mine, ("Region",))
+    with pytest.raises(SetupError, match=r'a property is listed: properties = \["Customer"\]'):
+        scheme({"keys": content["keys"]})
+    with pytest.raises(SetupError, match="'Customer' has two meanings"):
+        scheme(content | {"match": {"row_key": "(?P<Customer>.)"}})
