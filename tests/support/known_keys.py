@@ -40,7 +40,7 @@ class KnownApplication:
             argument says what time it is, UTC.
         rate: Multiple of the traffic to ask about.
         known: The known answer, in words.
-        answer: What is said. One known answer is missed: see docs/advise.md.
+        answer: What is said.
         keys: Texts, of which each PartitionKey that is as good has one; empty if none is named.
     """
 
@@ -288,6 +288,6 @@ KNOWN = tuple(
         ("tied by transactions", _tied, 1, CHANGE, "store and order", ("{order",)),
         ("even load", _even, 1, FINE, "nothing", ()),
         ("one of three", _one_of_three, 1, CHANGE, "buckets, of one table", (":bucket", "{event")),
-        ("a property", _property, 1, CHANGE, "CustomerId: missed", ("{guid",)),
+        ("a property", _property, 1, CHANGE, "CustomerId", ("{CustomerId",)),
     )
 )
