@@ -1,6 +1,6 @@
 """What a trace says of itself: the key-value metadata of each of its Parquet files.
 
-`docs/trace.md` describes the keys.
+`docs/trace-schema.md` describes the keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns of a trace in Parquet, in SQL. `docs/trace.md` says what each means."""
+"""The columns of a trace in Parquet, in SQL. `docs/trace-schema.md` says what each means."""
 
 from __future__ import annotations
 
