@@ -24,7 +24,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 _RUN = re.compile(r"^ +(?:- )?run: (\S.*)$", re.MULTILINE)
 _USES = re.compile(r"^ +(?:- )?uses: (\S+)", re.MULTILINE)
-_PUBLISH = "pypa/gh-action-pypi-publish@release/v1"
+_PINNED = re.compile(r"uses: [a-z/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", re.MULTILINE)
 """The one action that is not the platform's own: publishing without a secret."""
 _JOB = re.compile(r"^  [a-z][a-z-]*:\n    runs-on: ", re.MULTILINE)
 
@@ -40,14 +40,18 @@ def test_there_are_workflows() -> None:
     """Changes are tested, and a short stress test keeps its outputs."""
     assert [path.name for path in WORKFLOWS] == ["ci.yml", "release.yml", "stress.yml"]
     check, release, stress = (path.read_text(encoding="utf-8") for path in WORKFLOWS)
-    made = [["test-unpatched"], ["gallery", "docs"], ["coverage"]]
-    assert commands(check) == [[".ci/run"], *(["make", *targets] for targets in made)]
+    assert commands(check) == [
+        *([".ci/run"], ["make", "test-unpatched"]),
+        *(["make", "gallery", "docs"], ["make", "venv", "azurite"]),
+        shlex.split(".venv/bin/harness run single-partition -t 10s --set conditions=[]"),
+        ["make", "coverage"],
+    ]
     assert commands(release) == [["make", "release-check"]]
     # Not by make, which turns every exit code but 0 into 2.
     install, run = commands(stress)
     assert install == ["make", "venv", "azurite"]
     assert run[:3] == [".venv/bin/harness", "run", "$PROFILE"]
-    assert re.search(r"upload-artifact@v\d+\n +with:\n(?: +.*\n)* +path: out/", stress)
+    assert re.search(r"upload-artifact@.+\n +with:\n(?: +.*\n)* +path: out/", stress)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -71,7 +75,7 @@ def test_every_command_of_a_workflow_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_is_bounded_and_may_change_nothing(path: Path) -> None:
-    """Every job has a time-out, actions a pinned major version, and the token reads alone."""
+    """Every job has a time-out, actions are pinned by commit, and the token reads alone."""
     text = path.read_text(encoding="utf-8")
     jobs = len(_JOB.findall(text))
     assert jobs >= 1
@@ -79,7 +83,7 @@ def test_a_workflow_is_bounded_and_may_change_nothing(path: Path) -> None:
     assert "permissions:\n  contents: read\n\n" in text
     uses = _USES.findall(text)
     assert uses
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", used) or used == _PUBLISH for used in uses)
+    assert len(_PINNED.findall(text)) == len(uses)
     assert "\t" not in text
     assert "http" not in text
     # What somebody typed into a form is never a part of a command.
