@@ -8,6 +8,8 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# In CI only files with known hashes are installed.
+HASHED := $(if $(GITHUB_ACTIONS),--require-hashes -r requirements-hashed.txt)
 # How many pytest processes run side by side. Most tests wait more than they compute.
 JOBS ?= 4
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
@@ -35,12 +37,12 @@ $(VENV)/.created:
 
 $(VENV)/.run: requirements.txt pyproject.toml setup.py | $(VENV)/.created
 	@echo "installing the pinned packages (a minute or so, once)"
-	$(PIP) install -r requirements.txt
+	$(PIP) install $(or $(HASHED),-r requirements.txt)
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
-	$(PIP) install -r requirements-dev.txt
+	$(PIP) install $(or $(HASHED),-r requirements-dev.txt)
 	@touch $@
 
 $(VENV)/.npm: $(wildcard tests/support/*/package-lock.json) $(VENV)/.dev

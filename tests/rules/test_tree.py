@@ -35,11 +35,16 @@ def test_lock_files_name_no_download_address(file: Path) -> None:
 
 
 def test_every_python_package_is_pinned_by_version_alone() -> None:
-    """Each line of the Python locks is name==version, a comment, or the other lock."""
+    """Each line is name==version, a comment, or the other lock; CI has the hashes of the same."""
     pinned = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+|#.*|-r requirements\.txt|")
-    for file in ROOT.glob("requirements*.txt"):
+    pins = set()
+    for file in (ROOT / "requirements.txt", ROOT / "requirements-dev.txt"):
         for line in file.read_text(encoding="utf-8").splitlines():
             assert pinned.fullmatch(line), f"{file.name}: {line}"
+            pins |= {re.sub("[_.](?=.*==)", "-", line.casefold())} if "==" in line else set()
+    hashed = (ROOT / "requirements-hashed.txt").read_text(encoding="utf-8").replace(" \\\n", "")
+    entry = re.compile(r"^(\S+==\S+)(?: +--hash=sha256:[0-9a-f]{64})+$", re.MULTILINE)
+    assert set(entry.findall(hashed)) == pins
 
 
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
