@@ -12,8 +12,11 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 WORKDIR /source
 COPY requirements.txt ./
 RUN python -m venv /harness/.venv && /harness/.venv/bin/pip install -r requirements.txt
-COPY LICENSE README.md pyproject.toml setup.py locustfile.py locust_plugins.py ./
+COPY LICENSE README.md CHANGELOG.md pyproject.toml setup.py locustfile.py locust_plugins.py ./
 COPY harness harness
+COPY dashboards dashboards
+COPY docs docs
+COPY examples examples
 COPY limits limits
 COPY profiles profiles
 RUN /harness/.venv/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \

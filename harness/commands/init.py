@@ -12,12 +12,13 @@ import re
 import shlex
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness import __version__
 from harness.endpoint.address import is_account_name
 from harness.model.errors import SetupError, cut, echoed
+from harness.model.files import shipped
 from harness.profile.profile_loader import DEFAULT_PROFILE, shipped_directory, shipped_names
 
 PLACES = {
@@ -27,6 +28,11 @@ PLACES = {
     "github-actions": "a workflow that logs in by OIDC; DIR is the root of your repository",
     "azure-pipelines": "a pipeline that logs in by OIDC; DIR is the root of your repository",
 }
+COPIES = {
+    "grafana": "dashboards for Grafana, rules for Prometheus, and a compose file of both",
+    "examples": "recorded traffic of three applications, to try commands with",
+}
+"""What has nothing to do with a run of the user's own."""
 IN_REPOSITORY = ("github-actions", "azure-pipelines")
 """Places that are a part of a repository: the test gets a folder of its own in it."""
 FOLDER = "stress"
@@ -36,6 +42,7 @@ PACKAGE = "table-stress-harness"
 ACCOUNT = "ACCOUNT"
 """The placeholder for an account that the user did not name."""
 _LONGEST_PLACE = max(map(len, PLACES))
+_ALL_PLACES = PLACES | COPIES
 _EPILOG = """\
 places:
 {places}
@@ -44,6 +51,7 @@ examples:
   harness init stress                                       a folder for this machine
   harness init --for azure-load-testing --account mytables stress
   harness init --for github-actions --profile key-spread .  into your repository
+  harness init --for grafana dashboards                     dashboards for runs on this machine
 
 Nothing is sent, and no secret is written. A profile with comments, `profile.toml`, says what
 the test sends; README.md in the folder names the next steps.
@@ -62,7 +70,9 @@ class Init:
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.epilog = _EPILOG.format(
-            places="\n".join(f"  {name:{_LONGEST_PLACE}}  {text}" for name, text in PLACES.items())
+            places="\n".join(
+                f"  {name:{_LONGEST_PLACE}}  {text}" for name, text in _ALL_PLACES.items()
+            )
         )
         parser.add_argument(
             "folder",
@@ -73,7 +83,7 @@ class Init:
         parser.add_argument(
             "--for",
             dest="place",
-            choices=PLACES,
+            choices=_ALL_PLACES,
             default="local",
             metavar="PLACE",
             help="where the load is started, see below (default: %(default)s)",
@@ -117,6 +127,12 @@ class Init:
             raise SetupError(
                 "--account is not the name of a storage account: lower case letters and digits"
             )
+        if args.place in COPIES:
+            copied = copies(args.place)
+            _write(args.folder, copied, overwrite=args.force)
+            _say_written(args.folder, copied)
+            print(f"\n{args.folder / 'README.md'} has the next steps.")
+            return 0
         if args.package is None:
             args.package = _installed_from()
         wheel = _wheel(args.package)
@@ -126,10 +142,40 @@ class Init:
         if wheel is not None:
             files[_path(args.place, wheel.name)] = wheel.read_bytes()
         _write(args.folder, files, overwrite=args.force)
-        print(f"Wrote to {args.folder}:")
-        print("\n".join(f"  {name}" for name in files))
+        _say_written(args.folder, files)
         print(f"\n{_next_steps(args)}")
         return 0
+
+
+def _say_written(folder: Path, files: Iterable[str]) -> None:
+    print(f"Wrote to {folder}:")
+    print("\n".join(f"  {name}" for name in files))
+
+
+def copies(place: str) -> dict[str, bytes]:
+    """The files of a place that are copied as they are."""
+    if place == "examples":
+        return _read(shipped(place), shipped(place))
+    # A checkout has more, for those who change the dashboard.
+    kept = ("prometheus.yml", "rules.yml", "partition-stress.json", "provisioning")
+    root = shipped("dashboards")
+    files = [_read(root.parent, root / name) for name in kept]
+    files.append(_read(_templates() / place, _templates() / place))
+    return {name: content for found in files for name, content in found.items()}
+
+
+def _read(root: Path, folder: Path) -> dict[str, bytes]:
+    """The files of a folder, or the file itself, by their paths from ``root``."""
+    files = folder.rglob("*") if folder.is_dir() else [folder]
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(files)
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def _templates() -> Path:
+    return Path(str(importlib.resources.files("harness"))) / "templates"
 
 
 def _installed_from() -> str:
@@ -172,7 +218,6 @@ def rendered(
     place: str, profile: str, account: str, auth_mode: str, package: str = ""
 ) -> dict[str, str]:
     """The files of a place but for a wheel: each path in the user's folder, and its content."""
-    templates = Path(str(importlib.resources.files("harness"))) / "templates"
     wheel = _wheel(package)
     facts = {place, auth_mode, *(["wheel"] if wheel else [])}
     if wheel is not None:
@@ -190,15 +235,15 @@ def rendered(
         "WHEEL": wheel.name if wheel else "",
     }
     files = {}
-    for root in (templates / "common", templates / place):
+    for root in (_templates() / "common", _templates() / place):
         for file in sorted(root.rglob("*")):
             if file.is_file():
                 # The names in the package make a template neither a module nor a hidden file.
                 name = file.relative_to(root).as_posix().replace("dot-", ".").removesuffix(".in")
                 text = file.read_text(encoding="utf-8")
                 files[_path(place, name)] = filled(text, values, facts)
-    shipped = shipped_directory() / f"{profile}.toml"
-    files[_path(place, "profile.toml")] = shipped.read_text(encoding="utf-8")
+    file = shipped_directory() / f"{profile}.toml"
+    files[_path(place, "profile.toml")] = file.read_text(encoding="utf-8")
     return dict(sorted(files.items()))
 
 

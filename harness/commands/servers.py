@@ -82,9 +82,9 @@ class Gateway:
 
     With the published limits the gateway answers 503 above 2,000 entities/s of a partition or
     20,000 of the account, and while a hot partition is moved to another server. To start a gateway
-    for a single run, use `harness run PROFILE --throttling published`. docs/gateway.md describes
-    the limits. With the limits cosmos the gateway stands in for Azure Cosmos DB: it charges request
-    units, and answers 429 (docs/cosmos.md).
+    for a single run, use `harness run PROFILE --throttling published`. `harness docs gateway`
+    describes the limits. With the limits cosmos the gateway stands in for Azure Cosmos DB: it
+    charges request units, and answers 429 (`harness docs cosmos`).
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

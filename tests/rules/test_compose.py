@@ -73,10 +73,14 @@ def docker_compose() -> list[str] | None:
     return None
 
 
-def test_it_is_a_compose_file() -> None:
-    """It is what the published schema of compose files allows."""
+def test_they_are_compose_files() -> None:
+    """They are what the published schema allows; that of users has the images of the other."""
+    theirs = ROOT / "harness" / "templates" / "grafana" / "docker-compose.yml"
+    images = re.findall(r"^ +image: (\S+:[v\d.]+)$", theirs.read_text("utf-8"), re.MULTILINE)
+    assert len(images) == 2
+    assert all(f"image: {image}\n" in FILE.read_text("utf-8") for image in images)
     command = [sys.executable, "-m", "check_jsonschema"]
-    command += ["--builtin-schema", "vendor.compose-spec", str(FILE)]
+    command += ["--builtin-schema", "vendor.compose-spec", str(FILE), str(theirs)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -65,6 +65,27 @@ def test_the_folder_is_written_and_the_next_step_said(
     assert "--package WHEEL" in said
 
 
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        ("examples", ["hot-tenant/hot-tenant.parquet", "append-only-log/by-sensor.toml"]),
+        ("grafana", ["docker-compose.yml", "dashboards/rules.yml", "dashboards/provisioning"]),
+    ],
+)
+def test_what_is_copied_is_whole(
+    place: str, named: list[str], tmp_path: Path, command: Command
+) -> None:
+    """The README explains each file or its folder, and none is there twice."""
+    said = command("init", "--for", place, tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert all((tmp_path / name).exists() for name in named)
+    for path in tmp_path.rglob("*.*"):
+        explained = path.name in readme or path.name == "README.md" or path.is_dir()
+        assert explained or path.parent.name in readme, path
+        assert path.is_dir() or f"  {path.relative_to(tmp_path).as_posix()}\n" in said
+    assert "same names" in command.refused("init", "--for", place, tmp_path)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_wheel_goes_where_it_is_installed(place: str, tmp_path: Path) -> None:
     """It is copied beside the requirements, which name it."""
