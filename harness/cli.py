@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import inspect
 import os
@@ -10,12 +11,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from harness import __version__
 from harness.model.errors import SetupError, did_you_mean, echoed, printable_lines
 from harness.model.files import shipped
-from harness.startup import BAD_SETUP, interrupts_held
+from harness.startup import BAD_SETUP, failure_json, interrupts_held
 
 POSIX = os.name == "posix"
 
@@ -59,7 +60,9 @@ COMMANDS = {
         "servers.Gateway",
         "run a gateway that applies the published limits to any endpoint",
     ),
+    "docs": ("docs.Docs", "show a page of the documentation, or find words in it"),
     "completion": ("completion.Completion", "print the completion of these commands for a shell"),
+    "schema": ("schema.ShowSchema", "print the JSON Schema of what a command prints with --json"),
     "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded table endpoint"}
@@ -114,7 +117,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     if name == "run" and not {"-h", "--help"}.intersection(rest):
         # Locust parses the options of a run.
         return argparse.Namespace(run=chosen.run, given=rest)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"harness {name}", description=chosen.__doc__, formatter_class=_Paragraphs
     )
     chosen.options(parser)
@@ -131,6 +134,14 @@ def command(name: str) -> Command:
     return made
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its errors are those of all bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise SetupError(message)
+
+
 class _Paragraphs(argparse.HelpFormatter):
     """Wraps each paragraph of a text; one with indented lines, such as an example, stays."""
 
@@ -144,7 +155,7 @@ class _Paragraphs(argparse.HelpFormatter):
 
 def _overview(*, with_options: bool = False) -> argparse.ArgumentParser:
     """The parser that shows all commands; ``with_options`` it imports all of them."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="harness",
         description="Stress-tests Azure Table endpoints and compares the rates with the published "
         "targets.",
@@ -165,16 +176,25 @@ def _overview(*, with_options: bool = False) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    # What follows -- is the command of a watch.
+    as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
+
+    def fail(sentence: str, exit_code: int) -> int:
+        print(f"harness: {printable_lines(sentence)}", file=sys.stderr)
+        if as_json:
+            with contextlib.suppress(OSError):
+                print(failure_json(sentence, exit_code), end="", flush=True)
+        return exit_code
+
     try:
-        args = parsed(sys.argv[1:] if arguments is None else arguments)
+        args = parsed(given)
         code: int = args.run(args)
         sys.stdout.flush()
     except SetupError as error:
-        print(f"harness: {printable_lines(str(error))}", file=sys.stderr)
-        return BAD_SETUP
+        return fail(str(error), BAD_SETUP)
     except KeyboardInterrupt:
-        print("harness: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return fail("interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
         return 128 + signal.SIGPIPE
     except OSError as error:

@@ -152,7 +152,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         default="compact",
         help="What to print at the end: the result with the hottest partitions; every figure of "
         "the record and Locust's own tables, which `harness report --text RUN` prints later; or "
-        "one JSON object, alone on standard output. Default: %(default)s.",
+        "one JSON object, alone on standard output: `harness schema run`. Default: %(default)s.",
     )
     add(
         "--out",
@@ -172,6 +172,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         action=Joined,
         help="With --trace: record the values of these properties too, of written entities and of "
         "filters that compare them by eq; separated by commas. Can be repeated. Default: none.",
+    )
+    add(
+        "--stream",
+        metavar="FILE",
+        help="Write a JSON object a line to this file for each second of the load, about three "
+        "seconds later: `harness schema stream`. Further runs get a number, as with --trace.",
     )
     add(
         "--redact-keys",

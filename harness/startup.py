@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any, TextIO
 
+from harness import __version__
 from harness.model.errors import printable_lines
 
 BAD_SETUP = 2
 """Exit code of a process with bad input or set-up; nothing was sent."""
 INTERRUPTED = 3
 """Exit code of a process that was ended before its run began, or by the loss of its master."""
+ONE_OBJECT = "print one JSON object, alone on standard output; its schema: harness schema {}"
+"""The help of ``--json``, for the name of a command."""
 SIGHUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 """The signal of a lost terminal; None on Windows."""
 
@@ -46,6 +51,8 @@ def begin() -> None:
             for child in [] if psutil is None else psutil.Process().children():
                 # Python drops other signals that reach a process right after its fork.
                 child.kill()
+            if isinstance(sys.stdout, _Aside):
+                sys.stdout.fail(INTERRUPTED)
         os._exit(INTERRUPTED)
 
     for one in _SIGNALS:
@@ -95,6 +102,67 @@ def tell(line: str) -> None:
     """Write a line to standard output, if that is open."""
     with contextlib.suppress(OSError, ValueError):
         print(printable_lines(line), flush=True)
+
+
+def failure_json(error: str, exit_code: int) -> str:
+    """The object of a command that could not do its work, as `Failure` describes it."""
+    known = {"schema_version": 1, "harness_version": __version__}
+    content = known | {"error": printable_lines(error), "exit_code": exit_code}
+    return json.dumps(content, indent=1) + "\n"
+
+
+class _Aside:
+    """Standard error in place of standard output, which is left to one object."""
+
+    def __init__(self) -> None:
+        self._shown, self._kept = sys.stderr, sys.stdout
+        self._process = os.getpid()
+        self._told = False
+        self._error = "no result; standard error has more"
+
+    def write(self, text: str) -> int:
+        _, found, said = text.partition("error: ")
+        if found:
+            self._error = said.strip()
+        return self._shown.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shown, name)
+
+    def tell(self, text: str) -> None:
+        self._told = True
+        print(text, end="", file=self._kept, flush=True)
+
+    def fail(self, exit_code: int) -> None:
+        """Write that there is no object; forked workers write none."""
+        if not self._told and exit_code and os.getpid() == self._process:
+            with contextlib.suppress(OSError, ValueError):
+                self.tell(failure_json(self._error, exit_code))
+
+
+def with_one_object(main: Callable[[], object]) -> int:
+    """Call ``main``, which may exit, and leave standard output to `tell_program`."""
+    aside = _Aside()
+    stream: Any = aside
+    sys.stdout = sys.stderr = stream
+    code: object = 1
+    try:
+        code = main() or 0
+    except SystemExit as ended:
+        code = ended.code or 0
+        raise
+    finally:
+        aside.fail(code if isinstance(code, int) else 1)
+    return code if isinstance(code, int) else 0
+
+
+def tell_program(text: str) -> None:
+    """Write to standard output, also where nothing else is written to it."""
+    stream: TextIO | _Aside = sys.stdout
+    if isinstance(stream, _Aside):
+        stream.tell(text)
+    else:
+        print(text, end="", file=stream, flush=True)
 
 
 def _flush() -> None:

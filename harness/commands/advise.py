@@ -27,6 +27,7 @@ from harness.report.advise import Given, advice_json, advice_text
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
 from harness.report.web.advise_page import advise_page
+from harness.startup import ONE_OBJECT
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.understanding import fields_of
@@ -91,7 +92,7 @@ class Advise:
             "on the stand-in, an emulator that enforces the limits: calculated beside measured",
         )
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("advise"))
 
     def run(self, args: argparse.Namespace) -> int:
         require_apart(args.html, args.file)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
+import dataclasses
 import os
 import sys
+from typing import Any
 
 from rich.text import Text
 
-from harness import __version__
 from harness.commands.servers import end_by_signal
 from harness.doctor.checks import (
     CheckResult,
@@ -26,11 +26,14 @@ from harness.doctor.generator import SESSIONS, capacity_checks, generate
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.endpoint.accounts import listed
 from harness.endpoint.azurite import start_azurite
+from harness.measure.record.findings import RecordPart
 from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
 from harness.model.sessions import TABLE_SESSIONS
 from harness.options import add_endpoint_options
+from harness.report.export.output import Output
 from harness.report.terminal.page import Page
+from harness.startup import ONE_OBJECT
 
 _MOST_WIDTH = 120
 
@@ -67,9 +70,7 @@ class Doctor:
             action="store_true",
             help="do not measure what this machine can generate, which takes most of the time",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the same as one JSON document, at the end"
-        )
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("doctor"))
 
     def run(self, args: argparse.Namespace) -> int:
         end_by_signal()
@@ -140,6 +141,25 @@ def _embedded(
     ]
 
 
+class SectionedCheck(RecordPart):
+    """A check, with its figures."""
+
+    section: str
+    name: str
+    status: Status
+    text: str
+    advice: str
+    figures: dict[str, Any]
+
+
+class DoctorOutput(Output):
+    """All checks; ``exit_code`` is 1 where a run cannot work, and 3 where checks were not tried."""
+
+    checks: tuple[SectionedCheck, ...]
+    billable_transactions: int
+    exit_code: int
+
+
 class _Report:
     """Prints each check as it is done, or all of them as JSON at the end."""
 
@@ -191,31 +211,20 @@ class _Report:
         checks = [check for _, check in self._checks]
         code = exit_code(checks)
         if self._json:
-            print(json.dumps(self._document(code), indent=1))
+            output = DoctorOutput(
+                checks=tuple(
+                    SectionedCheck(section=section, **dataclasses.asdict(check))
+                    for section, check in self._checks
+                ),
+                billable_transactions=self.transactions,
+                exit_code=code,
+            )
+            print(output.to_json(), end="")
         else:
             self._print(f"\n{summary_text(checks, self.transactions, code)}")
         return code
-
-    def _document(self, code: int) -> dict[str, object]:
-        return {
-            "harness_version": __version__,
-            "checks": [_dumped(section, check) for section, check in self._checks],
-            "billable_transactions": self.transactions,
-            "exit_code": code,
-        }
 
     def _print(self, text: str) -> None:
         self._print_untried()
         self.progress("")
         print(text, flush=True)
-
-
-def _dumped(section: str, check: CheckResult) -> dict[str, object]:
-    return {
-        "section": section,
-        "name": check.name,
-        "status": str(check.status),
-        "text": check.text,
-        "advice": check.advice,
-        "figures": dict(check.figures),
-    }

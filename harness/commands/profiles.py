@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.commands.common import Progress, duration
 from harness.commands.records import read_record, record_files
 from harness.endpoint.address import address_of, kind_and_account
+from harness.measure.record.findings import RecordPart
 from harness.model.errors import SetupError
 from harness.model.services import (
     EMBEDDED,
@@ -35,11 +36,12 @@ from harness.profile.profile_loader import (
     unknown_profile,
 )
 from harness.profile.settings.schema import Profile
+from harness.report.export.output import Output
 from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
-from harness.report.terminal.plan import plan_text
+from harness.report.terminal.plan import plan_json, plan_text
+from harness.startup import ONE_OBJECT
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MOST_WIDTH = 110
 _VIOLATED = 1
 _KINDS = [str(kind) for kind in SERVICES if kind.selectable]
@@ -56,38 +58,48 @@ class Profiles:
         parser.add_argument(
             "name", nargs="?", metavar="NAME", help="print the file of this profile"
         )
-        parser.add_argument(
-            "--schema",
-            action="store_true",
-            help="print a JSON Schema of profiles, for completion in editors",
-        )
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("profiles"))
 
     def run(self, args: argparse.Namespace) -> int:
-        names = shipped_names()
-        if args.schema:
-            if args.name is not None:
-                raise SetupError("--schema describes all profiles: leave NAME out")
-            schema = Profile.model_json_schema()
-            # The question is usually the comment in the first line.
-            schema["required"] = [name for name in schema["required"] if name != "question"]
-            print(json.dumps({"$schema": _DIALECT, **schema}, indent=1))
-        elif args.name is None:
-            print(_listed())
-        elif args.name in names:
-            print((shipped_directory() / f"{args.name}.toml").read_text(encoding="utf-8"), end="")
-        else:
+        if args.name is not None and args.name not in shipped_names():
             raise unknown_profile(args.name)
+        names = shipped_names() if args.name is None else [args.name]
+        parts = tuple(map(_profile_part, names))
+        if args.json:
+            print(ProfilesOutput(profiles=parts).to_json(), end="")
+        elif args.name is None:
+            print(_listed(parts))
+        else:
+            print(parts[0].toml, end="")
         return 0
 
 
-def _listed() -> str:
-    """The shipped profiles with their questions, by group."""
-    names = shipped_names()
-    width = max(map(len, names))
+class ProfilePart(RecordPart):
+    """A shipped profile: the question that it answers, and its file."""
+
+    name: str
+    group: str
+    question: str
+    toml: str
+
+
+class ProfilesOutput(Output):
+    """The shipped profiles, or the one that was named."""
+
+    profiles: tuple[ProfilePart, ...]
+
+
+def _profile_part(name: str) -> ProfilePart:
+    text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
+    return ProfilePart(name=name, group=group_of(text), question=question_of(text), toml=text)
+
+
+def _listed(profiles: Sequence[ProfilePart]) -> str:
+    """The profiles with their questions, by group."""
+    width = max(len(part.name) for part in profiles)
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name in names:
-        text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
-        groups[group_of(text)].append(f"  {name:{width}}  {question_of(text)}")
+    for part in profiles:
+        groups[part.group].append(f"  {part.name:{width}}  {part.question}")
     return "\n\n".join("\n".join([group, *lines]) for group, lines in groups.items())
 
 
@@ -122,12 +134,7 @@ class Check:
         parser.add_argument(
             "--strict", action="store_true", help="exit with 1 if a practice is violated"
         )
-        parser.add_argument(
-            "--format",
-            choices=("text", "json"),
-            default="text",
-            help="output format (default: %(default)s)",
-        )
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("check"))
 
     def run(self, args: argparse.Namespace) -> int:
         if args.keys is not None:
@@ -135,9 +142,10 @@ class Check:
         else:
             checked = _checked_run(args) if args.record is not None else _checked_profile(args)
         findings = findings_of(checked.seen)
-        page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
-        as_json = args.format == "json"
-        print(check_json(checked, findings) if as_json else check_text(checked, findings, page))
+        if args.json:
+            print(check_json(checked, findings), end="")
+        else:
+            print(check_text(checked, findings, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
         return _VIOLATED if args.strict and of_severity(findings, Severity.OFFENDS) else 0
 
 
@@ -197,6 +205,7 @@ class PlanRun:
             help="run time: 90, 90s, 5m, 1h30m; for a search, its time limit",
         )
         _kind_option(parser)
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("plan"))
 
     def run(self, args: argparse.Namespace) -> int:
         if args.users is not None:
@@ -205,8 +214,11 @@ class PlanRun:
         named, preparation = read_trace(named, Progress("reading the trace"))
         kind = _kind_of(args, named.profile)
         plan = plan_of(named.profile, kind, preparation=preparation)
-        page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
-        print(plan_text(named.name, named.profile.question, plan, page))
+        said = named.name, named.profile.question, plan
+        if args.json:
+            print(plan_json(*said), end="")
+        else:
+            print(plan_text(*said, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
         return 0
 
 

@@ -27,12 +27,13 @@ from harness.model.services import service_described
 from harness.report.compare.comparison import Subject, compare, differences_of
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
-from harness.report.compare.repeats import repeats_text, trend_text, trends_of
+from harness.report.compare.repeats import repeats_text, trend_text, trends_json, trends_of
 from harness.report.compare.replayed import Recording
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
+from harness.startup import ONE_OBJECT
 from harness.trace.counting import PASSES, TraceCounts
 from harness.trace.head import TraceHead
 from harness.trace.operations import UNKNOWN
@@ -88,11 +89,11 @@ class Compare:
         )
         parser.add_argument(
             "--format",
-            choices=("text", "markdown", "json"),
+            choices=("text", "markdown"),
             default="text",
             help="output format (default: %(default)s)",
         )
-
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("compare"))
         parser.add_argument(
             "--html",
             type=Path,
@@ -124,7 +125,7 @@ class Compare:
                 raise SetupError("2 to 26 runs can be compared, not 1")
             if regressions:
                 raise SetupError("--fail-if compares the last RUN with the first: name a second")
-            if args.format == "text":
+            if args.format == "text" and not args.json:
                 page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
                 print(repeats_text(alone.records, page).lstrip("\n"))
                 if args.html is not None:
@@ -134,7 +135,7 @@ class Compare:
         comparison = compare(subjects, regressions)
         if args.html is not None:
             write_page(args.html, compare_page(comparison))
-        if args.format == "json":
+        if args.json:
             print(comparison_json(comparison), end="")
         elif args.format == "markdown":
             print(comparison_markdown(comparison), end="")
@@ -200,6 +201,9 @@ def _show_trends(args: argparse.Namespace) -> int:
         )
     if args.html is not None:
         write_page(args.html, trend_page(trends, single))
+    if args.json:
+        print(trends_json(trends, single), end="")
+        return 0
     print(trend_text(trends, single, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
     say_page(args.html)
     return 0

@@ -10,12 +10,26 @@ from collections.abc import Sequence
 
 from harness.model.errors import SetupError
 from harness.model.files import shipped
+from harness.startup import ONE_OBJECT
 
-_LOCUST = (
-    "import sys; from harness import startup; startup.begin(); from locust.main import main; "
-    "sys.argv[0] = 'harness run'; sys.exit(main())"
-)
+_LOCUST = """\
+import sys
+from harness import startup
+
+startup.begin()
+
+
+def run():
+    from locust.main import main
+
+    sys.argv[0] = "harness run"
+    return main()
+
+
+sys.exit(startup.with_one_object(run) if {as_json} else run())
+"""
 """Locust in a process of its own, because it patches the standard library before all imports."""
+_AS_JSON = "--summary=json"
 
 
 class Run:
@@ -38,7 +52,7 @@ class Run:
         parser.add_argument(
             "--json",
             action="store_true",
-            help="print the result as one JSON object, alone on standard output: --summary json",
+            help=ONE_OBJECT.format("run"),
         )
         group = parser.add_argument_group("most used options of Locust")
         group.add_argument(
@@ -59,7 +73,9 @@ class Run:
 
     def run(self, args: argparse.Namespace) -> int:
         """Replace this process by Locust; ``args.given`` is what was typed after ``run``."""
-        command = [sys.executable, "-P", "-c", _LOCUST, *locust_arguments(args.given)]
+        given = locust_arguments(args.given)
+        script = _LOCUST.format(as_json=_AS_JSON in given and "--worker" not in given)
+        command = [sys.executable, "-P", "-c", script, *given]
         sys.stdout.flush()
         # A Ctrl-C waits for `startup.begin`: while Python starts, it would print a traceback.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -67,22 +83,27 @@ class Run:
 
 
 def locust_arguments(given: Sequence[str]) -> list[str]:
-    """The arguments of Locust for those of ``harness run``; a `SetupError` without a profile."""
+    """The arguments of Locust for those of ``harness run``.
+
+    Raises:
+        SetupError: there is neither a profile nor a locustfile of the user's own.
+    """
     rest = list(given)
     made = []
     names = {argument.partition("=")[0] for argument in rest}
-    if not any(name == "--locustfile" or name.startswith("-f") for name in names):
+    own = any(name == "--locustfile" or name.startswith("-f") for name in names)
+    if not own:
         made += ["-f", str(shipped("locustfile.py"))]
     if rest and not rest[0].startswith("-"):
         made += ["--profile", rest.pop(0)]
-    elif "--worker" not in names:
+    elif not own and "--worker" not in names:
         raise SetupError(
             "name a profile first, such as `harness run single-partition`; `harness profiles` "
             "lists them"
         )
     if "--json" in rest:
         # Locust has an option of this name, for the figures that it collects itself.
-        rest[rest.index("--json")] = "--summary=json"
+        rest[rest.index("--json")] = _AS_JSON
     if "--ui" in names:
         rest.remove("--ui")
     elif "--worker" not in names:

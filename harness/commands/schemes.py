@@ -17,6 +17,8 @@ from harness.model.errors import SetupError, did_you_mean, echoed
 from harness.profile.designs import Documented, documented_designs
 from harness.profile.profile_loader import parse
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
+from harness.report.export.output import Output
+from harness.startup import ONE_OBJECT
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import KeyDesign
 from harness.workload.keys.pickers import PICKERS, Picker, Shape, Uniform
@@ -57,22 +59,46 @@ class Schemes:
         parser.add_argument(
             "one", nargs="?", metavar="NAME", help="show this design, with examples of its keys"
         )
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("schemes"))
 
     def run(self, args: argparse.Namespace) -> int:
         kinds = _kinds()
         if args.one is None:
-            print(_TEMPLATES)
-            print("what can be taken of a field, after a colon:", *_listed(FUNCTIONS), "", sep="\n")
+            parts = [_TEMPLATES, "what can be taken of a field, after a colon:"]
+            parts += [*_listed(FUNCTIONS), ""]
             for kind in kinds:
-                print(f"{kind.title}:", *_listed(kind.lines), "", sep="\n")
-            return 0
-        for kind in kinds:
-            if args.one in kind.lines:
-                print(*kind.shown(args.one), sep="\n")
-                return 0
-        names = list(itertools.chain.from_iterable(kind.lines for kind in kinds))
-        near = did_you_mean(args.one, names) or "."
-        raise SetupError(f"unknown name {echoed(args.one)}{near} The names are: {', '.join(names)}")
+                parts += [f"{kind.title}:", *_listed(kind.lines), ""]
+        elif shown := [kind.shown for kind in kinds if args.one in kind.lines]:
+            parts = [*shown[0](args.one)]
+        else:
+            names = list(itertools.chain.from_iterable(kind.lines for kind in kinds))
+            near = did_you_mean(args.one, names) or "."
+            raise SetupError(
+                f"unknown name {echoed(args.one)}{near} The names are: {', '.join(names)}"
+            )
+        if args.json:
+            designs, distributions, scenarios = (dict(kind.lines) for kind in kinds)
+            output = SchemesOutput(
+                text="\n".join(parts),
+                functions=dict(FUNCTIONS),
+                designs=designs,
+                distributions=distributions,
+                scenarios=scenarios,
+            )
+            print(output.to_json(), end="")
+        else:
+            print(*parts, sep="\n")
+        return 0
+
+
+class SchemesOutput(Output):
+    """What keys are made of: names, each with a line about it; ``text`` is what is shown."""
+
+    text: str
+    functions: dict[str, str]
+    designs: dict[str, str]
+    distributions: dict[str, str]
+    scenarios: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,8 +11,11 @@ from harness.endpoint.accounts import Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import delete_table, leftovers
+from harness.measure.record.findings import RecordPart
 from harness.model.errors import SetupError
 from harness.options import add_endpoint_options
+from harness.report.export.output import Output
+from harness.startup import ONE_OBJECT
 
 _WITHIN_S = 60.0
 
@@ -37,6 +40,7 @@ class Sweep:
             metavar="S",
             help="ignore tables that are younger than S seconds (default: %(default)s)",
         )
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("sweep"))
 
     def run(self, args: argparse.Namespace) -> int:
         accounts = Credentials(mode=args.auth_mode).permitted(args.host, args.remote_ok)
@@ -58,18 +62,39 @@ class Sweep:
                 f"no leftover table older than {args.older_than_s:g} s has the name "
                 f"{', '.join(strangers)}. Nothing was deleted"
             )
+        swept = []
         for endpoint, tables in found.items():
-            if not tables:
+            if not tables and not args.json:
                 print(f"no leftover tables older than {args.older_than_s:g} s at {endpoint.host}")
             for name, made_at in tables.items():
-                age_h = (now - made_at).total_seconds() / 3600
-                if name in args.delete:
+                age_s, deleted = (now - made_at).total_seconds(), name in args.delete
+                if deleted:
                     housekeeping.do(
                         f"deleting the table {name}",
                         partial(delete_table, endpoint, name),
                         within_s=_WITHIN_S,
                     )
-                state = "deleted" if name in args.delete else "kept"
+                part = SweptPart(table=name, host=endpoint.host, age_s=age_s, deleted=deleted)
+                swept.append(part)
+                state = "deleted" if deleted else "kept"
                 at = f"  at {endpoint.host}" if len(accounts) > 1 else ""
-                print(f"{name}  {age_h:8.1f} h old  {state}{at}", flush=True)
+                if not args.json:
+                    print(f"{name}  {age_s / 3600:8.1f} h old  {state}{at}", flush=True)
+        if args.json:
+            print(SweepOutput(tables=tuple(swept)).to_json(), end="")
         return 0
+
+
+class SweptPart(RecordPart):
+    """A table that a killed run left behind."""
+
+    table: str
+    host: str
+    age_s: float
+    deleted: bool
+
+
+class SweepOutput(Output):
+    """The leftover tables, deleted or not."""
+
+    tables: tuple[SweptPart, ...]

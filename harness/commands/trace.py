@@ -14,6 +14,7 @@ from harness.commands.common import Progress
 from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
 from harness.options import aliases_from
+from harness.report.export.output import Output
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
     MOST_LISTED,
@@ -23,6 +24,7 @@ from harness.report.terminal.traffic import (
     traffic_json,
     traffic_text,
 )
+from harness.startup import ONE_OBJECT
 from harness.trace.counting import ENTITY_PASSES, PASSES, TraceCounts
 from harness.trace.head import KEPT
 from harness.trace.reader import Trace
@@ -43,7 +45,7 @@ class TraceCommand:
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=Path, help="a trace, a log, or a folder")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("trace"))
         parser.add_argument(
             "--to", metavar="NEW", type=Path, help="write the operations to this new trace"
         )
@@ -72,7 +74,7 @@ class TraceCommand:
             with opened(args.file, Progress("reading the log")) as trace:
                 traffic = study(trace, args.file.name, Progress("counting"))
             if args.json:
-                print(traffic_json(traffic))
+                print(traffic_json(traffic), end="")
             else:
                 print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
                 named = shlex.quote(str(args.file))
@@ -102,10 +104,25 @@ class TraceCommand:
             else:
                 done = convert(args.file, args.to, aliases.key, aliases.kept, progress)
         operations, notes = done
-        size = data_size(args.to.stat().st_size)
-        written = f"Trace: {args.to} ({counted(operations, 'operation')}, {size})"
+        size = args.to.stat().st_size
+        if args.json:
+            output = ConvertedOutput(
+                trace=str(args.to), operations=operations, bytes=size, notes=tuple(notes)
+            )
+            print(output.to_json(), end="")
+            return 0
+        written = f"Trace: {args.to} ({counted(operations, 'operation')}, {data_size(size)})"
         print(*map(printable_lines, (written, *notes)), sep="\n")
         return 0
+
+
+class ConvertedOutput(Output):
+    """The trace that ``harness trace --to`` wrote; ``notes`` say what is missing."""
+
+    trace: str
+    operations: int
+    bytes: int
+    notes: tuple[str, ...]
 
 
 def study(trace: Trace, name: str, tell: Progress) -> Traffic:

@@ -24,9 +24,11 @@ from harness.options import Joined, aliases_from, traced_properties
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EndpointSettings
+from harness.report.export.result import run_output
 from harness.report.export.run_folder import check_folder
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
+from harness.startup import ONE_OBJECT
 from harness.watch import watch
 from harness.watch.watch import write_line, write_page
 from harness.watch.watched_run import WatchOptions, WatchPlan
@@ -219,6 +221,11 @@ class Watch:
         group.add_argument(
             "--metrics-push", metavar="URL", help="push the last state to this Pushgateway"
         )
+        group.add_argument(
+            "--json",
+            action="store_true",
+            help=f"{ONE_OBJECT.format('watch')}; output of the command goes to standard error",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         options = _options(args)
@@ -235,6 +242,8 @@ class Watch:
         if record.watched is not None and record.watched.ended:
             write_line(f"Command: {record.watched.ended}")
         write_line(f"Exit code: {code}")
+        if args.json:
+            print(run_output(record, str(path), code).to_json(), end="")
         return code
 
 
@@ -311,6 +320,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         aliases=aliases_from(os.environ, args),
         trace=args.trace,
         trace_properties=traced_properties(args),
+        as_json=args.json,
     )
 
 

@@ -19,6 +19,7 @@ from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import whatif_json, whatif_text
+from harness.startup import ONE_OBJECT
 from harness.trace.sources import opened
 from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import Scheme, read_scheme
@@ -102,7 +103,7 @@ class WhatIf:
             "queries would read besides is counted as far as the trace shows it, a lower bound",
         )
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("whatif"))
 
     def run(self, args: argparse.Namespace) -> int:
         if len(args.keys) > _MOST_SCHEMES:

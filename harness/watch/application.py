@@ -18,6 +18,7 @@ from harness.model.figures import agreed, counted
 _KILLED_WITHIN_S = 5.0
 _LOOKED_EVERY_S = 1.0
 _MOST_NAMED = 8
+_STANDARD_ERROR = 2
 _MARK = "TABLE_WATCH"
 """The variable by which the processes of a watch are found, whoever their parent is."""
 _CONNECTION_STRING, _ENDPOINT = "{connection_string}", "{endpoint}"
@@ -40,6 +41,7 @@ class Application:
     Args:
         mark: What no other command has in its environment.
         with_children: Whether the command goes on until every process that it started has ended.
+        as_json: Its standard output is standard error.
 
     Raises:
         SetupError: the command cannot be started.
@@ -52,6 +54,7 @@ class Application:
         mark: str,
         *,
         with_children: bool = False,
+        as_json: bool = False,
     ) -> None:
         self._in_terminal = os.isatty(0)
         self._mark = mark
@@ -62,6 +65,7 @@ class Application:
             self._popen = subprocess.Popen(
                 command,
                 env={**environ, _MARK: mark},
+                stdout=_STANDARD_ERROR if as_json else None,
                 process_group=None if self._in_terminal else 0,
             )
         except OSError as error:

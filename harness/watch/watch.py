@@ -295,6 +295,7 @@ class Watch:
             made.variables,
             options.plan.run_id,
             with_children=options.wait_for_children,
+            as_json=options.as_json,
         )
         stack.callback(self._kill_command)
 

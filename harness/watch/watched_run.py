@@ -425,6 +425,7 @@ class WatchOptions:
         aliases: Replace the keys in all outputs; None shows them.
         trace: The file of the trace; None writes none.
         trace_properties: Properties whose values it gets.
+        as_json: Standard output is left to one object: the command's goes to standard error.
     """
 
     plan: WatchPlan
@@ -447,3 +448,4 @@ class WatchOptions:
     aliases: Aliases | None
     trace: Path | None = None
     trace_properties: tuple[str, ...] = ()
+    as_json: bool = False

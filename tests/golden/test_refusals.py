@@ -286,7 +286,6 @@ init --account 'a: {b}' new
 plan nothing
 plan key-spread -t 90 --set 'stage=[{for_s = 5, to_users = 3}]'
 schemes rainbow
-profiles single-partition --schema
 whatif missing.trace --provisioned-ru-per-s 1800
 whatif missing.trace --physical-partitions 3
 run

@@ -23,6 +23,7 @@ GIVEN = {
     "STRESS_TABLE": ("mine", "table", "mine"),
     "STRESS_THROTTLING": ("demo", "throttling", "demo"),
     "STRESS_OUT": ("/results", "out", "/results"),
+    "STRESS_STREAM": ("seconds.jsonl", "stream", "seconds.jsonl"),
     "STRESS_REDACT_KEYS": ("true", "redact_keys", True),
     "STRESS_METRICS_PORT": ("0", "metrics_port", 0),
     "STRESS_METRICS_HOST": ("0.0.0.0", "metrics_host", "0.0.0.0"),

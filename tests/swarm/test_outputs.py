@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from harness.commands.schema import schema_of
 from tests.support.locust_process import QUICK, LocustProcess, Stress
 
 pytestmark = pytest.mark.azurite
@@ -31,7 +33,7 @@ def runs(stress: Stress, host: str, page: Path) -> dict[str, LocustProcess]:
     """An open load in a GitHub job, and one whose page cannot be written to."""
     started = {
         "open": stress(*OPEN, *FULL, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page)}),
-        "json": stress(*QUICK, "--summary", "json", "-H", host),
+        "json": stress(*QUICK, "--summary", "json", "--stream", "s.jsonl", "-H", host),
         "no page": stress(*QUICK, "-H", host, environ={"GITHUB_STEP_SUMMARY": str(page.parent)}),
     }
     for process in started.values():
@@ -104,6 +106,7 @@ def test_a_result_for_scripts_is_alone_on_standard_output(runs: dict[str, Locust
     """One object says the verdict, the conditions, and where the record is."""
     process = runs["json"]
     result = json.loads(process.stdout)
+    jsonschema.validate(result, schema_of("run"))
     assert result["verdict"] == process.record.verdict.result
     assert result["hottest"]["partition"] == "p0"
     assert result["exit_code"] == process.wait()
@@ -130,3 +133,14 @@ def test_a_run_prints_one_screen(runs: dict[str, LocustProcess]) -> None:
     assert f"harness report --text out/{folder.name}\n" in process.stdout
     flowing = " ".join(re.sub("[│╭╮╰╯─]", " ", process.stdout).split())
     assert process.record.verdict.sentence in flowing
+
+
+def test_the_stream_has_the_seconds_of_the_record(runs: dict[str, LocustProcess]) -> None:
+    """A line for each, as the series of the record has it; it began while the run went on."""
+    process = runs["json"]
+    lines = (process.folder / "s.jsonl").read_text(encoding="ascii").splitlines()
+    seconds = {second["t"]: second for second in map(json.loads, lines)}
+    for second in seconds.values():
+        jsonschema.validate(second, schema_of("stream"))
+    series = [part.model_dump(mode="json") for part in process.record.series]
+    assert [seconds[part["t"]] for part in series] == series

@@ -84,7 +84,7 @@ def test_a_run_is_a_file_or_a_folder(tmp_path: Path, command: Command) -> None:
     for number, rate in enumerate((1990.0, 2000.0, 2010.0)):
         keep(tmp_path / "repeats" / str(number), rate=rate)
     runs = (KEPT, tmp_path / "one", tmp_path / "repeats")
-    read = json.loads(command("compare", *runs, "--format", "json"))
+    read = json.loads(command("compare", *runs, "--json"))
     assert [len(subject["runs"]) for subject in read["subjects"]] == [1, 1, 3]
     assert read["subjects"][2]["measures"]["entities_per_s"]["mean"] == 2000.0
 

@@ -15,7 +15,13 @@ from typing import Any
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.counts.snapshot import Snapshot, partition_part, snapshot_of
+from harness.measure.counts.snapshot import (
+    SeriesPoint,
+    Snapshot,
+    partition_part,
+    point_of,
+    snapshot_of,
+)
 from harness.measure.counts.tally import (
     ANSWERED,
     KIND_DIGITS,
@@ -388,6 +394,17 @@ class Ledger:
             series=latencies,
             rows=self._rows,
         )
+
+    def point(self, second: int) -> SeriesPoint:
+        """The sums of one UTC second, as they are now."""
+        self._count_added()
+        entities = sum(kind.seconds.at(second) for kind in self._tally.kinds.values())
+        return point_of(self._tally, second, entities)
+
+    @property
+    def charged(self) -> bool:
+        """Whether the service charged request units."""
+        return self._tally.charged
 
     def seconds_of(self, key: str) -> PerSecond:
         """The entities of a partition that has a row, by UTC second; a `KeyError` for another."""

@@ -375,14 +375,18 @@ def _series(
     if not known:
         return ()
     return tuple(
-        SeriesPoint(
-            second=second,
-            entities=entities.at(second),
-            costliest=costliest.at(second),
-            throttled_by_status={s: line.at(second) for s, line in tally.throttled.items()},
-            **{name: line.at(second) for name, line in tally.series.items()},
-        )
+        point_of(tally, second, entities.at(second), costliest.at(second))
         for second in range(known[0], max(known[-1] + 1, end))
+    )
+
+
+def point_of(tally: Tally, second: int, entities: int, costliest: int = 0) -> SeriesPoint:
+    return SeriesPoint(
+        second=second,
+        entities=entities,
+        costliest=costliest,
+        throttled_by_status={s: line.at(second) for s, line in tally.throttled.items()},
+        **{name: line.at(second) for name, line in tally.series.items()},
     )
 
 

@@ -255,6 +255,12 @@ def series_parts(
     )
 
 
+def second_part(point: SeriesPoint, generator: SampledGenerator, *, charged: bool) -> SeriesPart:
+    """One second of a run in progress: which partition is the costliest of the window is open."""
+    part = _series_part((point,), generator, charged=charged)
+    return part.model_copy(update={"costliest_request_units": None})
+
+
 def _series_part(
     points: Sequence[SeriesPoint], generator: SampledGenerator, *, charged: bool
 ) -> SeriesPart:

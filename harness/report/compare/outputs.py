@@ -1,33 +1,29 @@
-"""The comparison of runs: for a terminal, for the page of a CI job, and for programs.
-
-The JSON keeps its shape: fields may be added, none is renamed without another ``schema_version``.
-"""
+"""The comparison of runs: for a terminal, for the page of a CI job, and for programs."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.measure.record.findings import RecordPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
 from harness.report.compare import comparison as words
 from harness.report.compare.comparison import Comparison, Subject
 from harness.report.compare.differences import MANY_TIMES, Values, change_of, judge
 from harness.report.compare.measures import MEASURES, Measure, measures_of
+from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
+from harness.report.export.output import Output
 from harness.report.headline import headline
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of
 
-SCHEMA_VERSION = 1
 _JUDGED = {
     True: ("REGRESSION", "❌", "bold red"),
     False: ("no regression", "✅", "green"),
@@ -112,45 +108,91 @@ def comparison_markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
+class SubjectPart(RecordPart):
+    """One of the compared runs, or several repeats of one.
+
+    Attributes:
+        verdicts: Of each run, as ``limited_by``.
+        measures: Mean, least and most, the count of repeats, and how far down and up the mean could
+            be by the scatter inside of each run. Latencies are milliseconds, shares are of 1.
+    """
+
+    letter: str
+    name: str
+    source: str
+    runs: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    limited_by: tuple[str, ...]
+    measures: dict[str, dict[str, int | float | None] | None]
+
+
+class DifferencePart(RecordPart):
+    """The letters of the best runs in a measure, and of those that are worse."""
+
+    measure: str
+    best: tuple[str, ...]
+    behind: tuple[str, ...]
+
+
+class ComparisonOutput(Output):
+    """The comparison of runs with the first one.
+
+    Attributes:
+        settings: In which the runs differ.
+        undecided: Why measures decide nothing, and which.
+        rule: When a difference counts.
+        exit_code: 1 where a regression holds, 3 where one cannot be judged.
+    """
+
+    headline: str
+    settings: tuple[str, ...]
+    subjects: tuple[SubjectPart, ...]
+    warnings: tuple[str, ...]
+    findings: tuple[str, ...]
+    differences: tuple[DifferencePart, ...]
+    undecided: dict[str, tuple[str, ...]]
+    rule: str
+    regressions: tuple[Judged, ...]
+    exit_code: int
+
+
 def comparison_json(comparison: Comparison) -> str:
-    """The comparison for programs. Latencies are milliseconds, shares are of 1."""
-    content = {
-        "schema_version": SCHEMA_VERSION,
-        "headline": words.headline(comparison),
-        "settings": words.settings_of(comparison),
-        "subjects": [_subject(subject) for subject in comparison.subjects],
-        "warnings": comparison.warnings,
-        "findings": comparison.findings,
-        "differences": [
-            {"measure": one.measure.name, "best": one.best, "behind": one.behind}
+    output = ComparisonOutput(
+        headline=words.headline(comparison),
+        settings=tuple(words.settings_of(comparison)),
+        subjects=tuple(map(_subject, comparison.subjects)),
+        warnings=comparison.warnings,
+        findings=tuple(comparison.findings),
+        differences=tuple(
+            DifferencePart(measure=one.measure.name, best=one.best, behind=one.behind)
             for one in comparison.differences
-        ],
-        "undecided": comparison.undecided,
-        "rule": comparison.rule,
-        "regressions": [dataclasses.asdict(one) for one in comparison.regressions],
-        "exit_code": comparison.exit_code,
-    }
-    return json.dumps(content, indent=1) + "\n"
+        ),
+        undecided={why: tuple(nouns) for why, nouns in comparison.undecided.items()},
+        rule=comparison.rule,
+        regressions=comparison.regressions,
+        exit_code=comparison.exit_code,
+    )
+    return output.to_json()
 
 
-def _subject(subject: Subject) -> dict[str, Any]:
-    return {
-        "letter": subject.letter,
-        "name": subject.name,
-        "source": subject.source,
-        "runs": [record.run_id for record in subject.records],
-        "verdicts": [record.verdict.result for record in subject.records],
-        "limited_by": [record.verdict.limited_by for record in subject.records],
-        "measures": {
+def _subject(subject: Subject) -> SubjectPart:
+    return SubjectPart(
+        letter=subject.letter,
+        name=subject.name,
+        source=subject.source,
+        runs=tuple(record.run_id for record in subject.records),
+        verdicts=tuple(record.verdict.result for record in subject.records),
+        limited_by=tuple(record.verdict.limited_by for record in subject.records),
+        measures={
             measure.name: _values(values)
             for measure in MEASURES
             for values in (subject.values(measure),)
             if values is not None or not measure.charged
         },
-    }
+    )
 
 
-def _values(values: Values | None) -> dict[str, float | None] | None:
+def _values(values: Values | None) -> dict[str, int | float | None] | None:
     if values is None:
         return None
     names = ("mean", "least", "most", "count", "low", "high")

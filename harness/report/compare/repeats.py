@@ -11,12 +11,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.measure.record.findings import RecordPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
 from harness.report.columns import NOT_MEASURED
 from harness.report.compare.comparison import differences_of
 from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
+from harness.report.export.output import Output
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, room_for_names, table_of
@@ -160,6 +162,41 @@ def trend_text(trends: Sequence[Trend], single: Sequence[str], page: Page) -> st
     if single:
         parts.append(page.show(single_words(single)))
     return "\n\n".join(filter(None, parts))
+
+
+class TrendPart(RecordPart):
+    """The runs of one profile, the oldest first, and what changed over them.
+
+    ``measures`` have a value of each run, None where it was not measured.
+    """
+
+    profile: str
+    runs: tuple[str, ...]
+    measures: dict[str, tuple[float | None, ...]]
+    findings: tuple[str, ...]
+
+
+class TrendsOutput(Output):
+    """The runs of each profile; ``single`` are profiles with one run."""
+
+    trends: tuple[TrendPart, ...]
+    single: tuple[str, ...]
+
+
+def trends_json(trends: Sequence[Trend], single: Sequence[str]) -> str:
+    parts = (
+        TrendPart(
+            profile=one.profile,
+            runs=tuple(record.run_id for record in one.records),
+            measures={
+                measure.name: tuple(measure.read(record) for record in one.records)
+                for measure in one.measures
+            },
+            findings=tuple(one.sentences),
+        )
+        for one in trends
+    )
+    return TrendsOutput(trends=tuple(parts), single=tuple(single)).to_json()
 
 
 def single_words(single: Sequence[str]) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from harness.measure.record.findings import PredictionPart, RecordPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
@@ -20,11 +19,12 @@ from harness.profile.checks.listed_keys import ListedKeys
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity, Source
+from harness.report.export.output import Output
 from harness.report.names import partition_name, shortened
 from harness.report.predicted import range_words
-from harness.report.terminal.keys import keys_json, keys_shown, keys_verdict
+from harness.report.terminal.keys import KeysPart, keys_part, keys_shown, keys_verdict
 from harness.report.terminal.page import Page, facts, grid
-from harness.report.terminal.request_units import charges_json, charges_shown
+from harness.report.terminal.request_units import ChargesPart, charges_part, charges_shown
 
 _TITLES = {
     Severity.OFFENDS: "violated",
@@ -103,42 +103,71 @@ def _about_keys(findings: Sequence[Finding]) -> bool:
     return any(finding.look.setting == OTHER_KEYS for finding in bad)
 
 
+class FindingPart(RecordPart):
+    """A practice, what was seen of it, and what to change."""
+
+    practice: str
+    title: str
+    severity: Severity
+    why: str
+    setting: str
+    change: str
+    sources: tuple[Source, ...]
+
+
+class CheckOutput(Output):
+    """What was compared with the practices, and the findings, worst first.
+
+    Attributes:
+        name: Name of a profile, id of a run, or file of keys.
+        measured: Of what a run sent; otherwise of what a profile would send.
+        practices: How many apply.
+        offended: Names of the violated ones.
+        shares: Of the load; None for keys alone.
+        partition_reaches_its_target_at_entities_per_s: Total rate at which the hottest partition
+            reaches its target; None if unknown, and where limits are in request units.
+        keys: None but for keys alone; ``verdict`` says what is wrong with them.
+    """
+
+    name: str
+    question: str
+    measured: bool
+    practices: int
+    offended: tuple[str, ...]
+    findings: tuple[FindingPart, ...]
+    shares: PredictionPart | None = None
+    partition_reaches_its_target_at_entities_per_s: float | None = None
+    request_units: ChargesPart | None = None
+    verdict: str = ""
+    keys: KeysPart | None = None
+
+
 def check_json(checked: Checked, findings: Sequence[Finding]) -> str:
-    shares, charges = checked.seen.shares, checked.seen.charges
-    if checked.keys is not None:
-        return _json(
-            {
-                "keys_of": checked.name,
-                "verdict": keys_verdict(findings),
-                **_findings(findings),
-                "keys": keys_json(checked.keys),
-            }
-        )
-    content: dict[str, Any] = {
-        "run_id" if checked.seen.recorded else "profile": checked.name,
-        "question": checked.question,
-        **_findings(findings),
-        "measured" if checked.seen.recorded else "prediction": {
-            **shares.model_dump(),
-            "partition_reaches_its_target_at_entities_per_s": _reached(checked.seen),
-        }
-        if charges is None
-        else shares.model_dump(),
-        **({} if charges is None else {"request_units": charges_json(charges)}),
-    }
-    return _json(content)
-
-
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=1, ensure_ascii=False)
-
-
-def _findings(findings: Sequence[Finding]) -> dict[str, Any]:
-    return {
-        "practices": len(findings),
-        "offended": [finding.practice.name for finding in of_severity(findings, Severity.OFFENDS)],
-        "findings": [_finding(finding) for finding in findings],
-    }
+    seen, keys = checked.seen, checked.keys
+    output = CheckOutput(
+        name=checked.name,
+        question=checked.question,
+        measured=seen.recorded,
+        practices=len(findings),
+        offended=tuple(one.practice.name for one in of_severity(findings, Severity.OFFENDS)),
+        findings=tuple(
+            FindingPart(
+                practice=finding.practice.name,
+                title=finding.practice.title,
+                sources=finding.practice.sources,
+                **dataclasses.asdict(finding.look),
+            )
+            for finding in findings
+        ),
+        shares=None if keys else seen.shares,
+        partition_reaches_its_target_at_entities_per_s=None
+        if keys or seen.charges
+        else _reached(seen),
+        request_units=charges_part(seen.charges),
+        verdict=keys_verdict(findings) if keys else "",
+        keys=None if keys is None else keys_part(keys),
+    )
+    return output.to_json()
 
 
 def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
@@ -240,13 +269,3 @@ def _count(findings: Sequence[Finding]) -> str:
         if (found := of_severity(findings, severity)) or severity is not Severity.UNTOLD
     ]
     return f"{counted(len(findings), 'applicable practice')}: {', '.join(counts)}"
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    practice = finding.practice
-    return {
-        "practice": practice.name,
-        "title": practice.title,
-        **dataclasses.asdict(finding.look),
-        "sources": [dataclasses.asdict(source) for source in practice.sources],
-    }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from harness.measure.record.findings import RecordPart
 from harness.model.errors import cut
 from harness.model.figures import counted, percent
 from harness.model.key_notations import SortOrder, TokenKind
@@ -125,54 +125,90 @@ def _sorted_by(token: KeyToken, shape: KeyShape) -> str:
     return "Sorts by time, the oldest first: new keys come last."
 
 
-def keys_json(listed: ListedKeys) -> dict[str, Any]:
-    return {
-        "unit": listed.unit,
-        "tables": [
-            {
-                "table": name,
-                "uses": table.uses,
-                "rows": table.entities,
-                "most_frequent": table.hottest[0],
-                "most_frequent_share": table.hottest[1],
-                "own_partitions": table.own_partitions,
-                "partition_key": _column_json(table.partition_keys, table.shapes[0]),
-                "row_key": _column_json(table.row_keys, table.shapes[1])
+class LayoutPart(RecordPart):
+    """A layout of keys: its share of the rows, and how the keys sort by time."""
+
+    template: str
+    share: float
+    time: str
+    tokens: tuple[KeyToken, ...]
+
+
+class ColumnPart(RecordPart):
+    """The PartitionKeys, or the RowKeys, of one table; ``refused`` by the service."""
+
+    keys: int
+    distinct: int
+    distinct_is_exact: bool
+    refused: int
+    layouts: tuple[LayoutPart, ...]
+
+
+class TableKeysPart(RecordPart):
+    """The keys of one table.
+
+    Attributes:
+        uses: Rows of the list, or operations.
+        most_frequent: The PartitionKey with the largest share of the uses.
+        own_partitions: Most entities have a PartitionKey of their own.
+    """
+
+    table: str
+    uses: int
+    rows: int
+    most_frequent: str
+    most_frequent_share: float
+    own_partitions: bool
+    partition_key: ColumnPart
+    row_key: ColumnPart | None
+
+
+class KeysPart(RecordPart):
+    """Keys alone, by table; ``unit`` is what is counted."""
+
+    unit: str
+    tables: tuple[TableKeysPart, ...]
+    notes: tuple[str, ...]
+
+
+def keys_part(listed: ListedKeys) -> KeysPart:
+    return KeysPart(
+        unit=listed.unit,
+        tables=tuple(
+            TableKeysPart(
+                table=name,
+                uses=table.uses,
+                rows=table.entities,
+                most_frequent=table.hottest[0],
+                most_frequent_share=table.hottest[1],
+                own_partitions=table.own_partitions,
+                partition_key=_column_part(table.partition_keys, table.shapes[0]),
+                row_key=_column_part(table.row_keys, table.shapes[1])
                 if table.row_keys.count
                 else None,
-            }
+            )
             for name, table in listed.tables.items()
-        ],
-        "notes": listed.notes,
-    }
+        ),
+        notes=tuple(listed.notes),
+    )
 
 
-def _column_json(column: KeyColumn, shape: KeyShape) -> dict[str, Any]:
-    return {
-        "keys": column.count,
-        "distinct": column.distinct,
-        "distinct_is_exact": column.sample.exact,
-        "refused": column.refused,
-        "layouts": [
-            {
-                "template": layout.template,
-                "share": layout.share,
-                "time": time_sentence(layout),
-                "tokens": [
-                    {
-                        "kind": str(token.kind),
-                        "form": token.form,
-                        "doubtful": token.doubtful,
-                        "order": str(token.order) if token.varies else "",
-                        "distinct": token.distinct,
-                        "examples": token.examples,
-                    }
-                    for token in layout.tokens
-                ],
-            }
+def _column_part(column: KeyColumn, shape: KeyShape) -> ColumnPart:
+    return ColumnPart(
+        keys=column.count,
+        distinct=column.distinct,
+        distinct_is_exact=column.sample.exact,
+        refused=column.refused,
+        layouts=tuple(
+            LayoutPart(
+                template=layout.template,
+                share=layout.share,
+                time=time_sentence(layout),
+                tokens=layout.tokens,
+            )
             for layout in (shape, *shape.others)
-        ],
-    }
+        ),
+    )
 
 
 def _capital(text: str) -> str:

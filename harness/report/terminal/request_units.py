@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import RenderableType
 from rich.text import Text
 
+from harness.measure.record.findings import RecordPart
 from harness.model.figures import number, percent, request_units
 from harness.profile.checks.seen import ChargesSeen
 from harness.report.names import partition_name, shortened
@@ -37,26 +36,56 @@ def charges_shown(
     ]
 
 
-def charges_json(charges: ChargesSeen) -> dict[str, Any]:
-    """The same as plain types; charges and rates are in request units, None if unknown."""
+class KindChargePart(RecordPart):
+    """Request units of each operation of one name, and their share of all."""
+
+    each: float
+    share: float
+
+
+class ChargesPart(RecordPart):
+    """Charges and rates in request units; None if unknown.
+
+    Attributes:
+        each: Mean of an operation.
+        per_s: At the highest rate of the load.
+        first_limit_at_ru_per_s: Total rate at which the first limit is reached.
+    """
+
+    operations: dict[str, KindChargePart]
+    each: float | None
+    entity_json_bytes: int | None
+    per_s: float | None
+    hottest_partition_key: str | None
+    hottest_partition_key_share: float | None
+    physical_partitions: int
+    hottest_physical_partition_share: float | None
+    partition_ru_per_s: float
+    provisioned_ru_per_s: float | None
+    first_limit_at_ru_per_s: float | None
+
+
+def charges_part(charges: ChargesSeen | None) -> ChargesPart | None:
+    if charges is None:
+        return None
     throughput, known = charges.throughput, charges.known
-    return {
-        "operations": {
-            kind.label: {"each": kind.each, "share": kind.share} for kind in charges.kinds
+    return ChargesPart(
+        operations={
+            kind.label: KindChargePart(each=kind.each, share=kind.share) for kind in charges.kinds
         },
-        "each": charges.each if known else None,
-        "entity_json_bytes": charges.entity_bytes,
-        "per_s": charges.per_s,
-        "hottest_partition_key": charges.shares.hottest if known else None,
-        "hottest_partition_key_share": charges.shares.hottest_share if known else None,
-        "physical_partitions": throughput.fewest_partitions,
-        "hottest_physical_partition_share": charges.hottest_share
+        each=charges.each if known else None,
+        entity_json_bytes=charges.entity_bytes,
+        per_s=charges.per_s,
+        hottest_partition_key=charges.shares.hottest if known else None,
+        hottest_partition_key_share=charges.shares.hottest_share if known else None,
+        physical_partitions=throughput.fewest_partitions,
+        hottest_physical_partition_share=charges.hottest_share
         if known and charges.physical_share is not None
         else None,
-        "partition_ru_per_s": throughput.partition_ru_per_s,
-        "provisioned_ru_per_s": throughput.ru_per_s,
-        "first_limit_at_ru_per_s": charges.reached_per_s if known else None,
-    }
+        partition_ru_per_s=throughput.partition_ru_per_s,
+        provisioned_ru_per_s=throughput.ru_per_s,
+        first_limit_at_ru_per_s=charges.reached_per_s if known else None,
+    )
 
 
 def _facts(charges: ChargesSeen, page: Page) -> list[tuple[str, str]]:

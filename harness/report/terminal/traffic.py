@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.cells import set_cell_size
 from rich.console import RenderableType
@@ -14,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
-from harness.measure.record.measured import KeyRangePart
+from harness.measure.record.findings import RecordPart
+from harness.measure.record.measured import HeatPart, KeyRangePart, OperationPart, PartitionPart
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling
 from harness.model.services.service import PUBLISHED
+from harness.report.export.output import Output
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
     Cell,
@@ -293,56 +293,76 @@ def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
     return [page.section("unknown", facts(rows, page))] if rows else []
 
 
+class PeakPart(RecordPart):
+    """The busiest ``seconds`` in a row: when they begin, and their mean rate."""
+
+    seconds: int
+    at: str
+    entities_per_s: float
+
+
+class TraceOutput(Output):
+    """What a trace holds; operations, partitions and heat map as in a ``run.json``.
+
+    Attributes:
+        head: What it says of itself.
+        throttled: Attempts by status.
+        seconds: From the first operation to the last.
+        hottest_partitions: Of ``partitions``; their number is an estimate unless ``exact``.
+        unknown: What the source did not say, and of how many operations.
+        clients: Operations by client.
+    """
+
+    name: str
+    head: dict[str, str]
+    attempts: int
+    throttled: dict[str, int]
+    entities: int
+    entities_estimated: int
+    bytes_sent: int
+    bytes_received: int
+    seconds: float
+    operations: tuple[OperationPart, ...]
+    peaks: tuple[PeakPart, ...]
+    partitions: int
+    exact: bool
+    hottest_partitions: tuple[PartitionPart, ...]
+    hottest_entities: tuple[HotRow, ...]
+    unknown: dict[str, int]
+    clients: dict[str, int]
+    heat: HeatPart | None
+    notes: tuple[str, ...]
+
+
 def traffic_json(traffic: Traffic) -> str:
     """The same for programs."""
-    snapshot = traffic.snapshot
-    content: dict[str, Any] = {
-        "name": traffic.name,
-        "head": dict(traffic.head),
-        "operations": snapshot.counts.operations,
-        "attempts": snapshot.counts.attempts,
-        "throttled": {str(status): count for status, count in _throttled(snapshot).items()},
-        "entities": snapshot.counts.entities,
-        "entities_estimated": snapshot.counts.entities_estimated,
-        "bytes_sent": snapshot.counts.bytes_sent,
-        "bytes_received": snapshot.counts.bytes_received,
-        "seconds": traffic.seconds,
-        "kinds": {
-            part.kind: {
-                "type": part.type,
-                "count": part.count,
-                "entities": part.entities,
-                "entities_returned": part.entities_returned,
-                "entities_estimated": part.entities_estimated,
-                "outcomes": part.outcomes,
-            }
-            for part in snapshot.operations
-        },
-        "peaks": [
-            {
-                "seconds": peak.width_s,
-                "at": dt.datetime.fromtimestamp(peak.second, dt.UTC).isoformat(),
-                "entities_per_s": round(peak.entities_per_s, 3),
-            }
+    snapshot, counts = traffic.snapshot, traffic.snapshot.counts
+    output = TraceOutput(
+        name=traffic.name,
+        head=dict(traffic.head),
+        attempts=counts.attempts,
+        throttled={str(status): count for status, count in _throttled(snapshot).items()},
+        entities=counts.entities,
+        entities_estimated=counts.entities_estimated,
+        bytes_sent=counts.bytes_sent,
+        bytes_received=counts.bytes_received,
+        seconds=traffic.seconds,
+        operations=tuple(map(OperationPart.recorded, snapshot.operations)),
+        peaks=tuple(
+            PeakPart(
+                seconds=peak.width_s,
+                at=dt.datetime.fromtimestamp(peak.second, dt.UTC).isoformat(),
+                entities_per_s=round(peak.entities_per_s, 3),
+            )
             for peak in traffic.peaks
-        ],
-        "partitions": {"count": traffic.partitions, "exact": traffic.exact},
-        "hottest_partitions": [
-            {
-                "partition": part.key,
-                "exact": part.exact,
-                "entities": part.entities,
-                "entities_by_kind": part.entities_by_kind,
-                "attempts_by_status": part.attempts_by_status,
-                "best_1s": part.entities_per_s.best_1s,
-                "best_10s": part.entities_per_s.best_10s,
-            }
-            for part in snapshot.partitions
-        ],
-        "hottest_entities": [dataclasses.asdict(row) for row in traffic.hottest_rows],
-        "unknown": dict(traffic.unknown),
-        "clients": dict(traffic.clients),
-        "heat": None if snapshot.heat is None else snapshot.heat.model_dump(mode="json"),
-        "notes": list(traffic.notes),
-    }
-    return json.dumps(content, indent=1)
+        ),
+        partitions=traffic.partitions,
+        exact=traffic.exact,
+        hottest_partitions=tuple(map(PartitionPart.recorded, snapshot.partitions)),
+        hottest_entities=traffic.hottest_rows,
+        unknown=dict(traffic.unknown),
+        clients=dict(traffic.clients),
+        heat=snapshot.heat,
+        notes=traffic.notes,
+    )
+    return output.to_json()

@@ -43,7 +43,7 @@ from harness.swarm.master.embedded import EmbeddedServers
 from harness.swarm.master.load_monitor import LoadMonitor
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.rehearsal import Rehearsal, provisioned
-from harness.swarm.master.results import Traces, record_of
+from harness.swarm.master.results import RunFiles, record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
 from harness.swarm.membership import refusals_of
@@ -97,7 +97,7 @@ class Conductor:
         self.run: MasterRun | None = None
         self.record: RunRecord | None = None
         self._embedded = embedded
-        self._traces = Traces()
+        self._files = RunFiles()
         self._console = console
         self._ready = ready
         self._leave = leave
@@ -188,7 +188,7 @@ class Conductor:
         check_folder(options.out)
         if self.run is not None:
             self.run.drop_trace()
-        self._traces.open(run, options.trace)
+        self._files.open(run, trace=options.trace, stream=options.stream)
         self.run = run
         self._messages = messages
         self._tables = tables
@@ -338,6 +338,11 @@ class Conductor:
         follow = run.epoch_s and not self._hurry.is_set()
         pointers = self._tables.pointers() if follow else ()
         record = record_of(run, stopped_s, pointers=pointers, over=True)
+        if run.stream is not None and record.series:
+            last = record.series[-1]
+            run.write_seconds(last.t + last.width_s)
+            if problem := run.stream.close():
+                self._console.error(problem)
 
         def clean_up() -> tuple[int, ...]:
             # From here on the process exits as its record says, even after an exception.

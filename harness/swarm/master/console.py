@@ -27,7 +27,8 @@ from harness.model.target import partition_target
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
 from harness.profile.load.search import Step, StepOutcome
-from harness.report.export.result import result_json
+from harness.report.export.output import Output
+from harness.report.export.result import RepeatsOutput, RunOutput, run_output
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
     Live,
@@ -56,13 +57,20 @@ class Console:
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
     every few seconds. A ``quiet`` console shows results and errors only, one with the summary
-    ``full`` every figure of the record. With ``json``, standard output has the results alone, an
-    object a run, and everything else goes to standard error.
+    ``full`` every figure of the record. With ``json``, standard output has one object alone, and
+    everything else goes to standard error.
+
+    Args:
+        repeated: The object is that of several runs.
     """
 
-    def __init__(self, *, quiet: bool = False, summary: str = "compact") -> None:
+    def __init__(
+        self, *, quiet: bool = False, summary: str = "compact", repeated: bool = False
+    ) -> None:
         self.quiet, self.full, self.json = quiet, summary == "full", summary == "json"
         self._out = sys.stderr if self.json else sys.stdout
+        self._repeated = repeated
+        self._results: list[RunOutput] = []
         self._rewriting = False
         self._last_progress_s = 0.0
         self._read_s = time.monotonic()
@@ -94,10 +102,17 @@ class Console:
         encoding = self._out.encoding or "utf-8"
         self._write(page.encode(encoding, "replace").decode(encoding) + "\n")
 
-    def result(self, line: str) -> None:
-        """Write a line to standard output, whatever else is shown elsewhere."""
-        with contextlib.suppress(OSError, ValueError):
-            print(line.encode("utf-8", "replace").decode("utf-8"), flush=True)
+    def result(self, output: RunOutput) -> None:
+        """Write the object of a run, or keep it for that of all."""
+        self._results.append(output)
+        if not self._repeated:
+            _print_object(output)
+
+    def results(self, folder: str, exit_code: int) -> None:
+        """Write the object of repeated runs; nothing without a run."""
+        if self._repeated and self._results:
+            runs = tuple(self._results)
+            _print_object(RepeatsOutput(folder=folder, exit_code=exit_code, runs=runs))
 
     def error(self, sentence: str) -> None:
         """Write an error to standard error."""
@@ -162,6 +177,11 @@ class Console:
             self._out.flush()
 
 
+def _print_object(output: Output) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        startup.tell_program(output.to_json())
+
+
 class ConsoleMessages:
     """The messages of one run. ``rehearsal`` is None without an embedded gateway."""
 
@@ -175,6 +195,7 @@ class ConsoleMessages:
         self._next_live_s = 0.0
         self._since_s = 0.0
         self._summary = ""
+        self._output: RunOutput | None = None
 
     # Before the run: the checks and the price.
 
@@ -405,7 +426,7 @@ class ConsoleMessages:
             trace: What there is to say of the trace; empty without one.
         """
         if self.console.json:
-            self._summary = result_json(record, str(path))
+            self._output = run_output(record, str(path))
             return
         if self.console.quiet:
             lines = [brief(record, self.console.page), f"Record: {path}", trace]
@@ -437,5 +458,7 @@ class ConsoleMessages:
     def result(self) -> None:
         """Show the summary, once."""
         if self._summary:
-            (self.console.result if self.console.json else self.console.show)(self._summary)
-            self._summary = ""
+            self.console.show(self._summary)
+        if self._output is not None:
+            self.console.result(self._output)
+        self._summary, self._output = "", None

@@ -66,6 +66,7 @@ class LoadMonitor:
             now_s = self._run.clock()
             self._messages.workers_changed(*self._sharing.follow(now_s))
             run.note_offered(now_s)
+            run.write_seconds(int(now_s - _REPORTED_S))
             if run.window is not None:
                 if run.phase is Phase.RAMPING and now_s >= run.window[0]:
                     run.phase = Phase.MEASURING

@@ -61,7 +61,9 @@ class MasterProcess:
         self._credentials = credentials
         self._options = options = environment.parsed_options
         self._main = gevent.getcurrent()
-        self.console = Console(quiet=options.quiet, summary=options.summary)
+        self.console = Console(
+            quiet=options.quiet, summary=options.summary, repeated=options.repeat > 1
+        )
         self.worker: Worker | None = None
         self._embedded: EmbeddedServers | None = None
         self._metrics: MetricsServer | None = None
@@ -296,6 +298,7 @@ class MasterProcess:
         self._close()
         if text := self._repeats.text(self.console.page, self._options.out):
             self.console.show(text)
+        self.console.results(self._options.out, self._environment.process_exit_code or 0)
 
     def on_hangup(self) -> None:
         """The terminal is lost: end as by SIGTERM."""

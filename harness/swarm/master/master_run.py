@@ -24,6 +24,7 @@ from harness.profile.build.workload import conditions_of
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.load.search import Step
 from harness.profile.practices.keys import refused_keys
+from harness.swarm.master.second_stream import SecondStream
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.trace.replay.preparation import Preparation
@@ -124,6 +125,7 @@ class MasterRun:
         clock: UTC seconds, steady during the run.
         aliases: Replace the PartitionKeys in every output.
         trace: Takes the operations; None for no trace.
+        stream: Takes the seconds; None for no stream.
         preparation: The rows that a replay loads; None in other runs.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
@@ -148,6 +150,7 @@ class MasterRun:
     clock: Clock
     aliases: Aliases | None = None
     trace: TraceWriter | None = None
+    stream: SecondStream | None = None
     preparation: Preparation | None = None
     phase: Phase = Phase.PREPARED
     ledger: Ledger = dataclasses.field(init=False)
@@ -222,6 +225,11 @@ class MasterRun:
             self.trace.append(report.trace)
         self.reports[worker] = report.state
         self.took_part.add(worker)
+
+    def write_seconds(self, until: int) -> None:
+        """Write the seconds of the load before ``until``, UTC, to the stream, if there is one."""
+        if self.stream is not None and self.epoch_s:
+            self.stream.write(self.ledger, self.generator, int(self.epoch_s), until)
 
     def end_trace(self) -> str:
         """End the trace, after the last report; return what there is to say, or an empty text."""

@@ -35,6 +35,7 @@ from harness.report.compare.repeats import repeats_text
 from harness.report.export.run_folder import this_machine
 from harness.report.terminal.page import Page
 from harness.swarm.master.master_run import Cause, Ending, MasterRun
+from harness.swarm.master.second_stream import SecondStream
 from harness.trace.head import BODIES, RUN, WHOLE, TraceHead
 from harness.trace.writer import TraceWriter
 
@@ -239,23 +240,29 @@ class Repeats:
         )
 
 
-class Traces:
-    """Opens the files; that of a further run of this process gets a number in its name."""
+class RunFiles:
+    """Opens trace and stream; those of a further run of this process get a number in the name."""
 
     def __init__(self) -> None:
         self._opened = 0
 
-    def open(self, run: MasterRun, name: str | None) -> None:
-        """Begin the trace of ``run``; None for no trace.
+    def open(self, run: MasterRun, *, trace: str | None, stream: str | None) -> None:
+        """Begin the files of ``run``; None for no file.
 
         Raises:
-            SetupError: the file exists, or cannot be written.
+            SetupError: the trace exists, or a file cannot be written.
         """
-        if name is None:
-            return
+        if stream is not None:
+            run.stream = SecondStream(self._numbered(stream))
+        if trace is not None:
+            self._open_trace(run, self._numbered(trace))
+        self._opened += 1
+
+    def _numbered(self, name: str) -> Path:
         path = Path(name)
-        if self._opened:
-            path = path.with_stem(f"{path.stem}-{self._opened + 1}")
+        return path.with_stem(f"{path.stem}-{self._opened + 1}") if self._opened else path
+
+    def _open_trace(self, run: MasterRun, path: Path) -> None:
         accounts, aliases = run.accounts, run.aliases
         head = TraceHead(
             started_ms=int(run.started_s) * 1000,
@@ -274,4 +281,3 @@ class Traces:
             None if aliases is None else aliases.key,
             pool=gevent.threadpool.ThreadPoolExecutor(1),
         )
-        self._opened += 1

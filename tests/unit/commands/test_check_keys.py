@@ -36,7 +36,7 @@ def test_the_verdict_comes_first(keys: str, command: Command) -> None:
 
 def test_the_same_as_json(keys: str, command: Command) -> None:
     """Findings have the form of other checks, and tokens are beside them."""
-    content = json.loads(command("check", "--keys", keys, "--format", "json"))
+    content = json.loads(command("check", "--keys", keys, "--json"))
     assert content["offended"] == ["append-only", "date-key"]
     (table,) = content["keys"]["tables"]
     (layout,) = table["partition_key"]["layouts"]

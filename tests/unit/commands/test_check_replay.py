@@ -16,7 +16,7 @@ REPLAY = f"replay.trace={TRACE}"
 
 def findings(command: Command, *arguments: str) -> dict[str, tuple[str, str]]:
     """Severity and setting of each practice."""
-    content = json.loads(command("check", *arguments, "--format", "json"))
+    content = json.loads(command("check", *arguments, "--json"))
     return {one["practice"]: (one["severity"], one["setting"]) for one in content["findings"]}
 
 

@@ -60,13 +60,10 @@ def test_a_page_has_the_runs_over_each_other(tmp_path: Path, command: Command) -
 
 
 def test_a_comparison_for_programs_stays_one(tmp_path: Path, command: Command) -> None:
-    """With --format json the standard output is JSON, page or not."""
+    """With --json the standard output is JSON, page or not."""
     folders = [str(run(tmp_path, place, 900.0)) for place in (1, 2)]
     page = str(tmp_path / "page.html")
-    assert (
-        json.loads(command("compare", *folders, "--format", "json", "--html", page))["exit_code"]
-        == 0
-    )
+    assert json.loads(command("compare", *folders, "--json", "--html", page))["exit_code"] == 0
 
 
 def test_a_trend_goes_by_profile_and_time(tmp_path: Path, command: Command) -> None:

@@ -56,7 +56,7 @@ def test_a_shell_completes_what_was_typed(
     assert found[TYPED[4]] == "--throttling"
     assert found[TYPED[5]] == "sdk wire sdk-default blob"
     assert found["azurite", ""] == "install start"
-    assert found[TYPED[7]] == "text markdown json"
+    assert found[TYPED[7]] == "text markdown"
 
 
 def test_zsh_gets_a_script_of_its_own(command: Command) -> None:

@@ -33,7 +33,7 @@ def test_a_full_standard_output_is_said() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         said = "harness: the output cannot be written (No space left on device)\n"
-        assert harness("profiles", "--schema", out=full) == (2, said)
+        assert harness("schema", "profile", out=full) == (2, said)
     finally:
         os.close(full)
 
@@ -52,7 +52,7 @@ def test_a_reader_that_has_gone_is_no_mistake(command: str) -> None:
 def test_a_closed_standard_output_changes_no_exit_code() -> None:
     """As in a job without any output: the command works, and says nothing."""
     done = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$0" -m harness profiles --schema >&-', sys.executable],
+        ["/bin/sh", "-c", 'exec "$0" -m harness schema profile >&-', sys.executable],
         stderr=subprocess.PIPE,
         text=True,
         timeout=60,

@@ -21,6 +21,7 @@ SHIPPED = ["-f", str(shipped("locustfile.py"))]
         ),
         (["mine.toml", "--ui", "-u", "5"], [*SHIPPED, "--profile", "mine.toml", "-u", "5"]),
         (["upsert", "-f", "my.py"], ["--profile", "upsert", "--headless", "-f", "my.py"]),
+        (["-f", "my.py", "-t", "3s"], ["--headless", "-f", "my.py", "-t", "3s"]),
         (["upsert", "-fmy.py"], ["--profile", "upsert", "--headless", "-fmy.py"]),
         (["--worker", "--master-host", "h"], [*SHIPPED, "--worker", "--master-host", "h"]),
     ],
@@ -37,7 +38,7 @@ def test_the_help_shows_every_option_of_the_harness(command: Command) -> None:
     said = command("run", "upsert", "-h")
     for option in (
         *("--set", "--session", "--repeat", "--remote-ok", "--table", "--throttling", "--out"),
-        *("--trace", "--redact-keys", "--keep-prefixes"),
+        *("--trace", "--stream", "--redact-keys", "--keep-prefixes"),
         *("--metrics-port", "--metrics-host", "--metrics-linger"),
         *("--metrics-push", "--web-allowed-host", "--swarm", "--ui"),
     ):

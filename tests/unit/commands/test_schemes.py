@@ -74,7 +74,7 @@ def test_what_is_not_there_is_a_sentence(command: Command) -> None:
 @pytest.fixture
 def schema(command: Command) -> dict[str, Any]:
     """The schema of profiles."""
-    content: dict[str, Any] = json.loads(command("profiles", "--schema"))
+    content: dict[str, Any] = json.loads(command("schema", "profile"))
     return content
 
 
@@ -113,8 +113,3 @@ def test_the_schema_says_what_editors_need(schema: dict[str, Any]) -> None:
     assert "from" in field
     wrong = {"load": {"user": 1}, "keyz": {}, "fields": {"a": {"valuess": 1}}}
     assert strangers(wrong, schema, schema) == ["keyz", "load.user", "fields.a.valuess"]
-
-
-def test_the_schema_is_of_all_profiles(command: Command) -> None:
-    """With a name it makes no sense."""
-    assert "--schema" in command.refused("profiles", "single-partition", "--schema")

@@ -447,12 +447,12 @@ def test_the_command_reads_a_record(tmp_path: Path, command: Command) -> None:
     folder = saved(watched(inserts(["p"] * 1200)), tmp_path / "run")
     text = command("check", "--record", folder)
     content = json.loads(
-        command("check", "--record", f"{folder}/run.json", "--format", "json", "--strict", code=1)
+        command("check", "--record", f"{folder}/run.json", "--json", "--strict", code=1)
     )
-    assert content["run_id"] in text
+    assert content["name"] in text
     assert "what the run sent" in text
     assert "not in the record" in text
-    assert content["measured"]["hottest_share"] == 1.0
+    assert content["shares"]["hottest_share"] == 1.0
     assert "constant-partition-key" in content["offended"]
     for finding in content["findings"]:
         assert finding["practice"] in text

@@ -202,12 +202,12 @@ def test_a_hot_row_hides_a_constant_key_only_if_nothing_else_is_loaded(
 
 
 def test_the_command_says_the_same_as_text_and_as_json(command: Command) -> None:
-    """Both forms name each offended practice; JSON has the prediction and every source."""
+    """Both forms name each offended practice; JSON has the shares and every source."""
     arguments = ["check", "single-partition"]
     text = command(*arguments)
-    content = json.loads(command(*arguments, "--format", "json"))
-    assert content["prediction"]["hottest_share"] == 1.0
-    assert content["prediction"]["partition_reaches_its_target_at_entities_per_s"] == 2000.0
+    content = json.loads(command(*arguments, "--json"))
+    assert content["shares"]["hottest_share"] == 1.0
+    assert content["partition_reaches_its_target_at_entities_per_s"] == 2000.0
     assert "constant-partition-key" in content["offended"]
     for finding in content["findings"]:
         assert finding["practice"] in text

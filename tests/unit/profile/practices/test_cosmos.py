@@ -285,7 +285,7 @@ def test_the_commands_know_the_kind(command: Command) -> None:
 
 def test_the_check_as_json_has_the_request_units(command: Command) -> None:
     """With the charge of each operation, and the first limit."""
-    said = command("check", "single-partition", "--format", "json", *KNOWN)
+    said = command("check", "single-partition", "--json", *KNOWN)
     units = json.loads(said)["request_units"]
     assert units["operations"]["point_query"]["each"] == 1.0
     assert units["first_limit_at_ru_per_s"] == 6_000
