@@ -11,7 +11,7 @@ PAGES = sorted((Path(__file__).parents[3] / "docs").rglob("*.md"))
 
 def test_the_pages_are_listed(command: Command) -> None:
     """Each with its title; README and changelog are pages too."""
-    listed = [line.split()[0] for line in command("docs").splitlines() if "   " in line]
+    listed = [line.split()[0] for line in command("docs").splitlines() if "  " in line]
     assert set(listed) >= {path.stem for path in PAGES} - {"whatif-trial"} | {"readme"}
 
 
