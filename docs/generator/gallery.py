@@ -1,6 +1,6 @@
 """Makes the gallery of the site: eight reports of real runs on this machine, in five minutes.
 
-Limits are a twentieth of the published ones, so that a small machine reaches them.
+Limits are a fortieth of the published ones, so that a small machine reaches them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.measure.record.record import RunRecord
+from harness.measure.verdict.verdict import VerdictResult
 from harness.report.headline import headline
 
 ROOT = Path(__file__).parents[2]
+_TRIES = 3
 _LIMITS = """\
 [partition]
-entities_per_s = 100.0
+entities_per_s = 50.0
 [account]
-entities_per_s = 1000.0
+entities_per_s = 500.0
 [servers]
 count = 4
-entities_per_s = 200.0
+entities_per_s = 100.0
 [moving]
 hot_after_s = 8.0
 cool_after_s = 4.0
@@ -38,7 +40,7 @@ offline_s = 2.0
 _LOAD = """
 [load]
 users = 20
-entities_per_s = 250
+entities_per_s = 150
 arrivals = "poisson"
 run_time_s = 25
 give_up_after_s = 5.0
@@ -61,7 +63,7 @@ rows_per_partition = 20
 [fields.tenant]
 values = 20
 distribution = "hot"
-hot_share = 0.6
+hot_share = 0.8
 hot_values = 1
 [keys]
 partition_key = "{{tenant}}"
@@ -85,12 +87,18 @@ _LOG = ROOT / "examples" / "append-only-log"
 
 
 class Picture(NamedTuple):
-    """One report: ``command`` is what `harness` is given, ``busy`` keeps other programs running."""
+    """One report: ``command`` is what `harness` is given.
+
+    Attributes:
+        verdict: What the run must have found; None for a report without a verdict.
+        busy: Whether other programs keep the machine busy meanwhile.
+    """
 
     name: str
     title: str
     what: str
     command: Sequence[str]
+    verdict: VerdictResult | None = None
     busy: bool = False
 
 
@@ -100,30 +108,35 @@ _PICTURES = (
         "Within target",
         "40 customers spread the load, and nothing is throttled.",
         ("run", "spread.toml", *_FAST),
+        VerdictResult.WITHIN_TARGET,
     ),
     Picture(
         "throttled-partition",
         "A throttled partition",
         "All requests have one PartitionKey. The partition moves to another server meanwhile.",
         ("run", "single-partition", *_FAST, *_ONE),
+        VerdictResult.THROTTLED,
     ),
     Picture(
         "hot-key",
         "A hot key in a spread",
-        "One of twenty tenants has more than half of the load: the others are not throttled.",
+        "One of twenty tenants has most of the load: the others are not throttled.",
         ("run", "hot-key.toml", *_FAST),
+        VerdictResult.THROTTLED,
     ),
     Picture(
         "server-limit",
         "The limit of a server",
         "Each key is small, but all new rows go to the last range of keys, on one server.",
         ("run", "append-only.toml", *_FAST),
+        VerdictResult.THROTTLED,
     ),
     Picture(
         "client-limited",
         "Client-limited",
         "Other programs use the machine: the figures are those of the generator.",
         ("run", "spread.toml", "--set", "load.entities_per_s=2000"),
+        VerdictResult.CLIENT_LIMITED,
         busy=True,
     ),
     Picture(
@@ -134,6 +147,7 @@ _PICTURES = (
             *("watch", "--limits", "limits.toml", "--"),
             *(sys.executable, str(ROOT / "tests" / "support" / "watched" / "shop.py"), "25"),
         ),
+        VerdictResult.THROTTLED,
     ),
     Picture(
         "what-if",
@@ -158,7 +172,7 @@ def make(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     lines = ["# Gallery", "", "Reports of real runs on one machine, made by `make gallery`. The"]
-    lines += ["limits of the stand-in are a twentieth of the published ones.", ""]
+    lines += ["limits of the stand-in are a fortieth of the published ones.", ""]
     with tempfile.TemporaryDirectory() as work:
         (Path(work) / "limits.toml").write_text(_LIMITS, encoding="utf-8")
         for name, text in _PROFILES.items():
@@ -174,32 +188,40 @@ def make(folder: Path) -> None:
 
 
 def _report(picture: Picture, work: Path, page: Path) -> str:
-    """Write the page of one report, and return its first sentence."""
-    out = work / picture.name
-    of_trace = picture.command[0] in {"whatif", "advise"}
-    where = ("--html", str(page)) if of_trace else ("--out", str(out))
+    """Write the page of one report, and return its first sentence.
+
+    Raises `RuntimeError` where the machine was too busy to show what the picture is of.
+    """
+    if picture.verdict is None:
+        said = _harness(picture, work, ("--html", str(page)))
+        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", said)]
+        return next(part for part in paragraphs if part.startswith(("Best: ", "table ")))
+    for number in range(_TRIES):
+        out = work / f"{picture.name}-{number}"
+        said = _harness(picture, work, ("--out", str(out)))
+        for file in out.glob("*/run.json"):
+            record = RunRecord.from_json(file.read_bytes())
+            if record.verdict.result == picture.verdict:
+                shutil.copyfile(file.with_name("report.html"), page)
+                return headline(record)
+    raise RuntimeError(f"{picture.title} was not shown in {_TRIES} runs:\n{said}")
+
+
+def _harness(picture: Picture, work: Path, where: Sequence[str]) -> str:
+    """What the command of a picture printed; ``where`` are options for its output."""
     ours = len([*itertools.takewhile(lambda word: word != "--", picture.command)])
     command = [sys.executable, "-m", "harness", *picture.command]
     command[3 + ours : 3 + ours] = where
     with _busy_machine() if picture.busy else contextlib.nullcontext():
-        done = subprocess.run(
+        return subprocess.run(
             command,
             cwd=work,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             timeout=300,
-        )
-    if of_trace:
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", done.stdout)]
-        return next(part for part in paragraphs if part.startswith(("Best: ", "table ")))
-    found = list(out.glob("*/run.json"))
-    if not found:
-        raise RuntimeError(done.stdout + done.stderr)
-    shutil.copyfile(found[0].with_name("report.html"), page)
-    return headline(RunRecord.from_json(found[0].read_bytes()))
+        ).stdout
 
 
 @contextlib.contextmanager
