@@ -40,6 +40,7 @@ from harness.trace.schema import (
     GROUPS,
     MOVED,
     PROPERTIES,
+    QUERIES,
     READ,
     ROWS,
     details_of,
@@ -221,6 +222,14 @@ class Trace:
                 self.damage.rows += span.rows
                 continue
             yield found, span.rows, until_ms
+
+    def queries(self) -> Iterator[tuple[tuple[str, str | None, Detail], Outcome]]:
+        """Table, PartitionKey and detail of the different queries, and how they ended."""
+        for (found,), _, _ in self.answers((QUERIES,)):
+            columns = (found[name].tolist() for name in ("table", "key", "query", "outcome"))
+            for table, key, query, outcome in zip(*columns, strict=True):
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    yield (table, key, detail_in(query, None)), _OUTCOMES[outcome]
 
     @property
     def first_ms(self) -> int:

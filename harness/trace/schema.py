@@ -221,6 +221,13 @@ ORDER BY since, operation
 """
 
 
+QUERIES = f"""
+SELECT DISTINCT coalesce(table_name, '') AS "table", partition_key AS "key", outcome,
+    to_json(query)::VARCHAR AS query
+FROM {PART} AND kind = 'query'
+"""
+"""The different queries of these rows."""
+
 GROUPS = """
 SELECT file_name, any_value(row_group_num_rows),
     epoch_ms(any_value(TRY_CAST(stats_min_value AS TIMESTAMP)) FILTER (path_in_schema = 'sent_at')),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -24,6 +24,7 @@ _QUERY = Kind.QUERY
 _MOST_LOOKED_AT = 50_000
 _MOST_LEARNED = 500_000
 """Of a longer trace, its first operations show the rows."""
+_TOLD_EVERY = 1000
 EVERY_TABLE = ""
 """In place of a table in what is said: all that are not named."""
 
@@ -53,29 +54,27 @@ class RowsBefore:
 def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:
     """Of which schemes the rows that queries walk have to be counted."""
     needed = [False] * len(schemes)
-    looked_at: set[tuple[str, str | None, Detail, bool]] = set()
-    for batch in trace.batches():
-        if not any(shape.kind is _QUERY for shape in set(batch.shapes)):
+    looked_at: set[object] = set()
+    for query, outcome in trace.queries():
+        seen = query, outcome.wanted_again
+        if seen in looked_at:
             continue
-        for shape, key, detail in zip(
-            batch.shapes, batch.partition_keys, batch.details, strict=True
-        ):
-            failed = shape.outcome.wanted_again
-            query = shape.table, key, detail, failed
-            if shape.kind is not _QUERY or query in looked_at:
-                continue
-            if len(looked_at) < _MOST_LOOKED_AT:
-                looked_at.add(query)
-            asked = detail if isinstance(detail, TracedQuery) else TracedQuery()
-            for place, scheme in enumerate(schemes):
-                if not needed[place]:
-                    needed[place] = failed or treated(scheme, shape.table, key, asked).counted
-            if all(needed):
-                return needed
+        if len(looked_at) < _MOST_LOOKED_AT:
+            looked_at.add(seen)
+        table, key, detail = query
+        asked = detail if isinstance(detail, TracedQuery) else TracedQuery()
+        for place, scheme in enumerate(schemes):
+            if not needed[place]:
+                counted = treated(scheme, table, key, asked).counted
+                needed[place] = outcome.wanted_again or counted
+        if all(needed):
+            return needed
     return needed
 
 
-def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
+def rows_before(
+    trace: Trace, said: Mapping[str, int], progress: Callable[[str, int], None]
+) -> RowsBefore:
     """Read the first operations of a trace, twice.
 
     Args:
@@ -89,7 +88,10 @@ def rows_before(trace: Trace, said: Mapping[str, int]) -> RowsBefore:
     ends = _Ends(by_page=by_page(trace.head))
 
     def learned() -> Iterator[tuple[str, TracedOperation]]:
-        for row in in_order_of_effect(itertools.islice(trace.rows(), _MOST_LEARNED)):
+        rows = itertools.islice(trace.rows(), _MOST_LEARNED)
+        for number, row in enumerate(in_order_of_effect(rows), 1):
+            if not number % _TOLD_EVERY:
+                progress("rows before the trace", _TOLD_EVERY)
             if not selection.why_left_out(row):
                 yield row.shape.table, row
 

@@ -10,7 +10,6 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import PhysicalPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
-from harness.model.operation import Kind
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
 from harness.trace.row_properties import moves
@@ -89,7 +88,7 @@ def what_if(
     for scheme in schemes:
         require_properties(scheme, trace.properties)
     # An upsert of a row that is there costs more request units; entities count in queries alone.
-    rows = limits.units is not None or _has_queries(trace)
+    rows = limits.units is not None or next(trace.queries(), None) is not None
     parts: list[SchemePart] = []
     first_ms = last_ms = 0
     tables: set[str] = set()
@@ -97,7 +96,7 @@ def what_if(
     # Ranges of aliases without order have no rows.
     ordered = trace.head.keeps_order
     needed = need_counts(trace, every) if ordered else [False] * len(every)
-    counted = rows_before(trace, rows_said) if any(needed) else None
+    counted = rows_before(trace, rows_said, progress) if any(needed) else None
     for scheme, needs in zip(every, needed, strict=True):
         unit = unit_of(limits, trace.head)
         before = counted if needs else None
@@ -140,8 +139,3 @@ def what_if(
         "schemes": ranked(parts),
     }
     return record.model_copy(update=found)
-
-
-def _has_queries(trace: Trace) -> bool:
-    """Whether a trace has a query; it is read until the first one."""
-    return any(shape.kind is Kind.QUERY for batch in trace.batches() for shape in set(batch.shapes))
