@@ -222,6 +222,8 @@ class Rekeying:
             shapes = list(itertools.compress(shapes, known))
             counts = list(itertools.compress(counts, known))
             origins = list(itertools.compress(origins, known))
+        if len(self._names) >= _KEPT:
+            self._names.clear()
         for table in {shape.table for shape in numbers} - self._names.keys():
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
