@@ -95,7 +95,7 @@ class TraceCommand:
         progress = Progress("writing")
         if args.keep_order:
             with opened(args.file, Progress("reading the log")) as trace:
-                alias = ordered_aliases(trace)
+                alias = ordered_aliases(trace, Progress("reading the keys"))
                 done = convert(trace.path, args.to, alias, "order", progress)
         else:
             aliases = aliases_from(os.environ, args)

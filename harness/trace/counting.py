@@ -35,12 +35,11 @@ from harness.model.operation import FOLDED, WHOLE_TABLE
 from harness.model.outcome import Scope
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.trace import grouping
-from harness.trace.engine import Engine
+from harness.trace.engine import Engine, Tell
 from harness.trace.head import TraceError
 from harness.trace.operations import UNKNOWN, TracedShape
 from harness.trace.reader import LATEST_MS, Trace, require_numbers, shape_of
 from harness.trace.schema import MOST_KEY, MOST_LISTED
-from harness.trace.sources import Tell
 from harness.trace.spans import Span
 
 PASSES, ENTITY_PASSES = 4, 2

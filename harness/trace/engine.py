@@ -6,9 +6,10 @@ process can be forked, and never more memory than `MEMORY`. It loads no extensio
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ _MOST_SAID = 200
 _UNFINISHED = ".unfinished"
 _DISK_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EIO)
 
+Tell = Callable[[int, int], None]
+"""Takes how much is done, such as bytes that were read, and how much there is."""
+_TOLD_EVERY_S = 0.5
 Values = dict[str, Any]
 """Values of named parameters."""
 
@@ -77,6 +81,7 @@ class Engine:
         parameters: Values | None = None,
         metadata: Mapping[str, str] | None = None,
         table: Values | None = None,
+        tell: Tell | None = None,
     ) -> None:
         """Write the rows of a query to a new file, which is complete when it appears.
 
@@ -84,6 +89,7 @@ class Engine:
             form: Options of ``COPY``.
             metadata: Written to the metadata of a Parquet file.
             table: Arrays that are the table ``recorded`` in the query.
+            tell: Is told which part of it is done.
 
         Raises:
             TraceError: as `rows`.
@@ -97,12 +103,28 @@ class Engine:
         try:
             if table is not None:
                 self._connection.register("recorded", table)
-            self._connection.execute(f"COPY ({select}) TO $unfinished ({form})", values)
+            self._execute(f"COPY ({select}) TO $unfinished ({form})", values, tell)
             os.replace(values["unfinished"], file)
         except self._failures as error:
             raise _failed(error) from error
         finally:
             Path(values["unfinished"]).unlink(missing_ok=True)
+
+    def _execute(self, sql: str, values: Values, tell: Tell | None) -> None:
+        if tell is None:
+            self._connection.execute(sql, values)
+            return
+        self._connection.execute("SET enable_progress_bar = true")
+        self._connection.execute("SET enable_progress_bar_print = false")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self._connection.execute, sql, values)
+            try:
+                while concurrent.futures.wait([running], _TOLD_EVERY_S).not_done:
+                    tell(max(0, int(self._connection.query_progress())), 100)
+            except BaseException:
+                self._connection.interrupt()
+                raise
+            running.result()
 
     def close(self) -> None:
         self._connection.close()

@@ -24,7 +24,7 @@ from harness.model.figures import counted
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome, Scope
 from harness.trace.blocks import detail_in, values_in
-from harness.trace.engine import Engine
+from harness.trace.engine import Engine, Tell
 from harness.trace.head import TraceError, TraceHead, ending
 from harness.trace.operations import (
     Answer,
@@ -243,7 +243,7 @@ class Trace:
             begins[group.file] = min(group.first_ms, begins.get(group.file, group.first_ms))
         return spans_of(sorted(self._groups, key=lambda group: begins[group.file]), values)
 
-    def copied(self, select: str, folder: Path) -> Trace:
+    def copied(self, select: str, folder: Path, tell: Tell | None = None) -> Trace:
         """A trace of the rows of a query on these files, in place of this one, which is closed.
 
         Args:
@@ -256,6 +256,7 @@ class Trace:
                 made,
                 parameters={"files": [*self.files]},
                 metadata={**self.head.metadata(), **ending()},
+                tell=tell,
             )
         other = Trace(made)
         other.damage, other.notes = self.damage, self.notes

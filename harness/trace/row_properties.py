@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.model.operation import UPSERTS, Kind
 from harness.model.outcome import Outcome
+from harness.trace.engine import Tell
 from harness.trace.operations import RecordedValues, TracedOperation, TracedParts
 from harness.trace.reader import Trace
 from harness.trace.schema import MOVED, PROPERTIES, columns, files
@@ -86,10 +87,10 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def showing_rows(trace: Trace, folder: Path) -> Trace:
+def showing_rows(trace: Trace, folder: Path, tell: Tell | None = None) -> Trace:
     """A copy in ``folder`` whose operations have the properties of their rows; `TraceError`."""
     select = _copied(trace.properties)
-    return trace.copied(select, folder)
+    return trace.copied(select, folder, tell)
 
 
 def moves(trace: Trace, scheme: Scheme) -> int:

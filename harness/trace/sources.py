@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.blocks import Alias, BlockColumns
-from harness.trace.engine import Engine, reason_of
+from harness.trace.engine import Engine, Tell, reason_of
 from harness.trace.head import BODIES, TraceError, TraceHead, ending
 from harness.trace.logs.azure_monitor import OPERATION, TIME, column_name, csv_entries, json_entries
 from harness.trace.logs.entries import (
@@ -44,9 +44,6 @@ _OF_RECORD = b'"schema_version"'
 _GZIP_WITH_FIELD, _FIELD_OF_VERSION_1, _START_BYTES = b"\x1f\x8b\x08\x04", b"TH", 14
 _FORMS = {".csv": "FORMAT csv, HEADER", ".jsonl": "FORMAT json"}
 _MOST_SORTED = 100_000_000
-
-Tell = Callable[[int, int], None]
-"""Takes how many bytes are read, and how many there are."""
 
 
 class SourceFormat(enum.Enum):
@@ -153,9 +150,9 @@ def opened(
         try:
             trace = Trace(source)
             if trace.crowded:
-                trace = _sorted(trace, scratch())
+                trace = _sorted(trace, scratch(), tell)
             if rows and trace.properties:
-                trace = showing_rows(trace, scratch())
+                trace = showing_rows(trace, scratch(), tell)
         except (TraceError, OSError) as error:
             raise SetupError(
                 f"{cut(str(path))} cannot be read ({cut(reason_of(error))})"
@@ -168,14 +165,14 @@ def _is_trace(path: Path) -> bool:
     return bool(files_of(path)) if path.is_dir() else format_of(path) is SourceFormat.TRACE
 
 
-def _sorted(trace: Trace, folder: Path) -> Trace:
+def _sorted(trace: Trace, folder: Path, tell: Tell) -> Trace:
     """A copy of a trace whose rows are in no order, in the order of their instants."""
     if trace.operations > _MOST_SORTED:
         raise TraceError(
             f"its {trace.operations:,} rows are in no order: sort them by sent_at, with a tool "
             "for Parquet"
         )
-    return trace.copied(in_order(trace.properties), folder)
+    return trace.copied(in_order(trace.properties), folder, tell)
 
 
 def convert(
@@ -192,12 +189,12 @@ def convert(
     Raises:
         SetupError: a file cannot be read or written.
     """
-    tell = tell or (lambda done, total: None)
+    told = tell or (lambda done, total: None)
     if into.exists():
         raise SetupError(f"{cut(str(into))} exists: name a new file")
     with (
         tempfile.TemporaryDirectory(prefix="table-trace-") as folder,
-        opened(path, tell) as trace,
+        opened(path, told) as trace,
     ):
         head = trace.head
         if alias is not None:
@@ -207,7 +204,7 @@ def convert(
             for batch in trace.batches():
                 writer.append([BlockColumns.of(batch, head.started_ms).encode()])
                 done += len(batch)
-                tell(done, trace.operations)
+                told(done, 2 * trace.operations)
         _require_written(writer)
         notes = [*trace.notes, *trace.damage.sentences()]
         if trace.operations and not done:
@@ -223,7 +220,9 @@ def convert(
                     metadata={}
                     if into.suffix in _FORMS
                     else {**head.metadata(), **ending(trace.operations - done, notes)},
+                    tell=lambda part, whole: told(whole + part, 2 * whole),
                 )
+                told(1, 1)
         except (TraceError, OSError) as error:
             raise SetupError(f"{cut(str(into))} cannot be written ({reason_of(error)})") from error
     return done, notes
@@ -295,13 +294,16 @@ def _told(raw: io.BufferedReader, before: int, total: int, tell: Tell) -> Iterat
             told = done
 
 
-def ordered_aliases(trace: Trace) -> Alias:
+def ordered_aliases(trace: Trace, tell: Tell = lambda done, total: None) -> Alias:
     """Aliases for all keys and values of a trace, which sort as the keys do.
 
     All different keys are held in memory.
     """
     keys: set[str | None] = set()
+    done = 0
     for batch in trace.batches():
+        done += len(batch)
+        tell(done, trace.operations)
         keys.update(batch.partition_keys, batch.row_keys)
         keys.update(address_of(shape.client) for shape in set(batch.shapes))
         values = [*batch.properties]

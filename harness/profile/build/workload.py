@@ -24,9 +24,10 @@ from harness.profile.build.scenarios import scenario_of
 from harness.profile.profile_loader import NamedProfile
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
+from harness.trace.engine import Tell
 from harness.trace.replay.preparation import Preparation, fingerprint
 from harness.trace.replay.source import ReplaySource
-from harness.trace.sources import Tell, opened
+from harness.trace.sources import opened
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from harness.workload.entity_factory import wire_bytes
 from harness.workload.keys.design import Key

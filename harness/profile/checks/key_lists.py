@@ -13,9 +13,10 @@ from typing import IO
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.profile.checks.listed_keys import ListedKeys
+from harness.trace.engine import Tell
 from harness.trace.logs.entries import DAMAGED
 from harness.trace.operations import UNKNOWN, Batch, TracedParts
-from harness.trace.sources import Tell, opened
+from harness.trace.sources import opened
 
 _MOST_LINE = 4 * 1024 * 1024
 """Characters; an entity has 1 MiB at most."""

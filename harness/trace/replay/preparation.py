@@ -24,17 +24,17 @@ from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIO
 from harness.model.errors import SetupError, cut
 from harness.model.figures import counted, listed
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
+from harness.trace.engine import Tell
 from harness.trace.operations import TracedOperation, by_page, read_bytes, written_bytes
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
 from harness.trace.replay.operations import OperationMaker, count_is_assumed, units_of
 from harness.trace.replay.selection import RekeyedOperations, Selection
 from harness.trace.row_properties import RowProperties, moves
-from harness.trace.sources import Tell
 from harness.trace.whatif.scheme import Scheme, require_properties, require_table
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
-_LONGEST_S = 60 * 86_400
+_LONGEST_S, _MOST_TABLES = 60 * 86_400, 1000
 _LONGEST_MS = 5000
 """Writes that took longer stay where they are: the operations of this time are held in memory."""
 _QUERY = Kind.QUERY
@@ -207,6 +207,10 @@ class Preparation:
         for row in self._kept(tell):
             shape = row.shape
             table = tables.setdefault(shape.table.lower(), shape.table)
+            if len(tables) > _MOST_TABLES:
+                raise SetupError(
+                    f"{cut(name)} has more than {_MOST_TABLES:,} tables, and a replay creates each"
+                )
             if first_ms < 0:
                 first_ms = row.at_ms
             last_ms = row.at_ms
