@@ -174,7 +174,7 @@ def read_trace(
         preparation = Preparation(
             trace,
             path.name,
-            fingerprint(path),
+            fingerprint(path, tell),
             entity_bytes=named.profile.entity.size_bytes,
             scheme=scheme,
             into_one_table=into_one_table,
