@@ -108,13 +108,14 @@ def _shape_number(columns: BlockColumns, result: Result, client: str) -> int:
     operation, attempts = result.operation, result.attempts
     last = attempts[-1]
     plain = len(attempts) == 1 and not last.error_code and last.scope is _NO_SCOPE
-    # By identity where nothing else can be equal: an enumeration takes long to hash.
+    kind = operation.kind
+    # Plain text for enumerations, which take long to hash; and a label takes long to find.
     known = (
         client,
-        id(operation.kind),
+        kind._value_,
         operation.table,
-        operation.label,
-        id(result.outcome),
+        operation.label if kind is _QUERY else operation.name,
+        result.outcome._value_,
         result.estimated,
         last.status if plain else _answers(attempts),
     )
