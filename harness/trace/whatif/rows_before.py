@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.trace.operations import Detail, TracedOperation, TracedQuery, by_page
+from harness.trace.operations import TracedOperation, TracedQuery, by_page
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
 from harness.trace.replay.preparation import Rows, in_order_of_effect
@@ -73,7 +73,9 @@ def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:
 
 
 def rows_before(
-    trace: Trace, said: Mapping[str, int], progress: Callable[[str, int], None]
+    trace: Trace,
+    said: Mapping[str, int],
+    progress: Callable[[str, int], None] = lambda step, operations: None,
 ) -> RowsBefore:
     """Read the first operations of a trace, twice.
 
