@@ -126,7 +126,7 @@ def compared_rows(table: TableAdvicePart) -> list[tuple[str, list[tuple[str, boo
     found = table.found
     assert found is not None
     shown = [
-        (row.label, [(row.say(found, part), row.bad(found, part)) for part in found.schemes])
+        (row.label, [(row.text(found, part), row.bad(found, part)) for part in found.schemes])
         for row in rows(found)
     ]
     return [(label, cells) for label, cells in shown if len({text for text, _ in cells}) > 1]

@@ -7,6 +7,7 @@ of the best of these the traffic at which each meets its first limit.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -48,6 +49,7 @@ from harness.trace.advise.understanding import Understanding, understood
 from harness.trace.head import TraceError
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import Progress
+from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.screening import screen
 from harness.trace.whatif.whatif import what_if
 
@@ -177,13 +179,12 @@ def _advised(
         queries=any(not query.whole for query in traffic.queries),
     )
     bounds = [each_row(understanding, traffic.table), splitting(understanding, traffic.table)]
-    limits = question.limits
-    served = limits.partition.entities_per_s
+    served, by_account = _served(busiest, found)
     loads = screen(
         busiest,
         [one.scheme for one in tried],
         partition_per_s=served,
-        account_per_s=limits.account.entities_per_s,
+        account_per_s=by_account,
         rate=question.rate,
     )
     most = max(_LEAST_SIMULATED, min(_MOST_SIMULATED, _OPERATIONS // max(1, busiest.operations)))
@@ -199,7 +200,9 @@ def _advised(
         best = recommended(judged, today)
         proposed = [] if best is None else [best, *alternatives(judged, best, today)]
         whole = _whole(calculate, own, busiest, found, [one.candidate for one in proposed])
-        proposals = _trials(whole, [one.candidate for one in proposed])
+        kept_today = Trial(whole, whole.schemes[0])
+        trials = _trials(whole, [one.candidate for one in proposed])
+        proposals = [one for one in trials if helps(one, kept_today)]
         if len(proposals) == len(proposed):
             break
         kept = {one.candidate.name for one in proposals}
@@ -207,13 +210,14 @@ def _advised(
     rows, split = (Trial(exact, part) for part in exact.schemes[-2:])
     evidence = KeyEvidence(
         traffic=traffic,
-        today=Trial(whole, whole.schemes[0]),
+        today=kept_today,
         best=proposals[0] if proposals else None,
         each_row=rows,
         each_row_helps=helps(rows, today),
         splitting=split if traffic.transactions and helps(split, today) else None,
         longer=longer,
         tried=len(tried),
+        simulated=len(chosen),
     )
     return bare.model_copy(
         update={
@@ -224,6 +228,19 @@ def _advised(
             **conclusion(evidence),
         }
     )
+
+
+def _served(busiest: Trace, found: WhatIfRecord) -> tuple[float, float]:
+    """About the entities a second that a partition serves, and the account.
+
+    Request units are taken to be those of a mean entity.
+    """
+    if found.physical is None:
+        return found.partition_per_s, found.account_per_s
+    [today] = screen(busiest, [as_recorded()], partition_per_s=math.inf, account_per_s=math.inf)
+    entities = today.entities / max(1, found.schemes[0].total)
+    partition_per_s = min(found.partition_per_s, found.physical.per_s)
+    return partition_per_s * entities, found.account_per_s * entities
 
 
 def _whole(

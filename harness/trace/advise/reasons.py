@@ -9,7 +9,7 @@ from typing import Any
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
-from harness.measure.verdict.ranking import price_of
+from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.model.partition import Partition
 from harness.trace.advise.candidates import Candidate
@@ -24,6 +24,7 @@ _ROW_SHARE = 0.1
 """From this share of the load on, one row is what no key can spread."""
 _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
+_NOTHING = "nothing"
 _NOTABLE = 0.05
 """Share of all entities from which on queries are worth a word."""
 
@@ -36,6 +37,7 @@ class KeyEvidence:
         best: The recommended keys; None if none helps, or none were tried.
         each_row: The busiest traffic with a partition for every row, and whether that would be much
             better; None if no keys were tried.
+        tried: Keys that were screened; ``simulated`` are those of them that were calculated.
         splitting: What keys that split transactions would bring; None if that would not help.
         longer: Keys of a longer time, under which most queries over a range of PartitionKeys would
             read one partition.
@@ -49,6 +51,7 @@ class KeyEvidence:
     splitting: Trial | None = None
     longer: Candidate | None = None
     tried: int = 0
+    simulated: int = 0
 
 
 def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
@@ -56,7 +59,8 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     today, best = evidence.today, evidence.best
     answer, headline, reason = KeyAnswer.FINE, "", [_load("Today", today)]
     if today.far:
-        headline = f"Your keys are fine at this rate{_first_limit(today)}."
+        known = ", as far as the trace shows" if today.part.price.walked_is_lower_bound else ""
+        headline = f"Your keys are fine at this rate{known}{_first_limit(today)}."
     elif best is not None:
         answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
@@ -70,6 +74,11 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         answer = KeyAnswer.NO_KEY
         headline, why = _no_key(evidence)
         reason += why
+    if any(one.part.price.walked_is_lower_bound for one in (today, best) if one is not None):
+        reason.append(
+            "Figures with ≥ are lower bounds: queries may walk rows that the trace does not show. "
+            "`harness whatif --rows` calculates with them."
+        )
     return {
         "answer": answer,
         "headline": headline,
@@ -119,7 +128,7 @@ def trade(trial: Trial, best: Trial) -> str:
     losses: list[str] = []
     if trial.throttled != best.throttled:
         side = gains if trial.throttled < best.throttled else losses
-        side.append(f"{_share(trial.throttled)} throttled instead of {_share(best.throttled)}")
+        side.append(f"{_share(trial)} throttled instead of {_share(best)}")
     if not 0.9 <= trial.until / best.until <= 1.1:
         side = gains if trial.until > best.until else losses
         times = (f"x {_times(one.until * one.found.rate)}" for one in (trial, best))
@@ -137,20 +146,19 @@ def trade(trial: Trial, best: Trial) -> str:
 def _load(when: str, trial: Trial) -> str:
     found, part = trial.found, trial.part
     peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
-    served = percent(peak.per_s / found.partition_per_s)
+    served = marked(part, percent(peak.per_s / found.partition_per_s))
     hottest = Partition.named(peak.partition).key if peak.partition else ""
     hottest = "" if MADE_UP in hottest else hottest
     share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
-    throttled = (
-        f"{percent(trial.throttled)} of the requests are throttled, by the limit of the "
-        f"{_rule(part)}"
-        if trial.throttled
-        else "nothing is throttled"
-    )
+    throttled = _share(trial)
+    throttled += " is throttled" if throttled == _NOTHING else " of the requests are throttled"
+    if trial.throttled:
+        throttled += f", by the limit of the {_rule(part)}"
     named = f", {hottest!r}," if hottest else ""
+    rate = marked(part, number(peak.per_s))
     return (
-        f"{when} the hottest partition{named} has {number(peak.per_s)} {found.unit}/s in the "
-        f"busiest 10 s, {served} of what one serves{share}; {throttled}{_first_limit(trial)}."
+        f"{when} the hottest partition{named} has {rate} {found.unit}/s in the busiest 10 s, "
+        f"{served} of what one serves{share}; {throttled}{_first_limit(trial)}."
     )
 
 
@@ -167,7 +175,9 @@ def _first_limit(trial: Trial) -> str:
         of, factor = (
             ("the account", trial.until) if trial.until < factor else ("a partition", factor)
         )
-    return f"; at x {_times(factor * trial.found.rate)} the first limit is met, that of {of}"
+    bound = "or before " if trial.part.price.walked_is_lower_bound else ""
+    times = f"{bound}x {_times(factor * trial.found.rate)}"
+    return f"; at {times} the first limit is met, that of {of}"
 
 
 def _times(factor: float) -> str:
@@ -175,13 +185,17 @@ def _times(factor: float) -> str:
     return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
 
 
-def _share(ratio: float) -> str:
-    return percent(ratio) if ratio else "nothing"
+def _share(trial: Trial) -> str:
+    """The throttled share; what is below the noise of a calculation is not told exactly."""
+    part = trial.part
+    if trial.throttled or part.price.walked_is_lower_bound:
+        return marked(part, percent(trial.throttled))
+    return f"less than {percent(THROTTLED_NOISE)}" if part.once.throttled else _NOTHING
 
 
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
-        return f"{_share(best.throttled)} throttled instead of {percent(today.throttled)}"
+        return f"{_share(best)} throttled instead of {_share(today)}"
     times = (f"x {_times(one.factor * one.found.rate)}" for one in (best, today))
     return f"the first limit of a partition is met at {' instead of '.join(times)}"
 
@@ -229,8 +243,9 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         ]
     tried = counted(evidence.tried, "other key was", "other keys were")
     why = (
-        f"{tried} tried. Each breaks something, makes the queries read the whole table, or is no "
-        "better than today's by more than noise."
+        f"{tried} tried, and the best {evidence.simulated} of them calculated. Each of these "
+        "breaks something, makes the queries read the whole table, or is no better than today's by "
+        "more than noise."
     )
     return "No key made of the parts of today's keys helps.", [why]
 
@@ -262,7 +277,7 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
             f"{counted(traffic.transactions, 'transaction')} "
             f"({percent(traffic.transactions / traffic.operations)} of the operations) "
             f"{agreed(traffic.transactions, 'ties', 'tie')} rows together. Buckets by row would "
-            f"help ({_share(evidence.splitting.throttled)} throttled), but "
+            f"help ({_share(evidence.splitting)} throttled), but "
             f"{percent(split / traffic.transactions)} of the transactions would be refused: write "
             "those rows one by one, or give rows of a transaction the same bucket."
         )

@@ -1,0 +1,49 @@
+"""What a what-if says: of lower bounds, and of schemes whose queries are several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.measure.record.whatif import WhatIfRecord
+from harness.measure.verdict.ranking import marked
+from harness.report.whatif import ranking, sentences
+from harness.report.whatif_rows import rows
+from tests.unit.trace.advise.test_reasons import bounded
+from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+
+
+def lower_bounds(found: WhatIfRecord) -> WhatIfRecord:
+    return found.model_copy(update={"schemes": (*map(bounded, found.schemes),)})
+
+
+def test_what_is_only_known_at_least_is_said_so(tmp_path: Path) -> None:
+    """In the headline, the order and the first limit: nothing is best, or never met, for sure."""
+    trace = recorded(tmp_path, steady(20, 5, ["hot"]))
+    found = calculated(trace, factors=True)
+    first, *others = sentences(found)
+    assert first.startswith("Best: buckets")
+    assert "≥" not in first
+    found = lower_bounds(found)
+    first, *others = sentences(found)
+    assert first.startswith("Best as far as the trace shows: buckets")
+    assert "has ≥ " in first
+    assert "nothing is throttled, as far as the trace shows" in first
+    assert "may walk rows that the trace does not show" in others[-1]
+    assert all(text.startswith("≥ ") for _, texts, _ in ranking(found)[1] for text in texts[2:6])
+    assert marked(found.schemes[0], "<0.01%") == "> 0%"
+    never = found.schemes[0].model_copy(update={"first_limit": None})
+    [said] = [row.text(found, never) for row in rows(found) if row.label == "first limit met at"]
+    assert said == "not known"
+
+
+def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path) -> None:
+    """Ten queries became 160, of which 120 failed."""
+    found = calculated(recorded(tmp_path, steady(20, 5, ["hot"])))
+    part = found.schemes[1]
+    price = part.price.model_copy(
+        update={"operations": 10, "queries": 10, "spread": 10, "needed": 160}
+    )
+    retried = part.retried.model_copy(update={"failed": 120})
+    part = part.model_copy(update={"price": price, "retried": retried})
+    [said] = [row.text(found, part) for row in rows(found) if "fail" in row.label]
+    assert said == "75%"

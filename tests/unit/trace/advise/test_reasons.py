@@ -1,0 +1,56 @@
+"""What is said of keys: figures that are lower bounds, and shares below the noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.trace.advise.judging import Trial
+from harness.trace.advise.reasons import KeyEvidence, conclusion
+from harness.trace.advise.traffic import TableTraffic
+from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+
+TRAFFIC = TableTraffic(
+    table="",
+    operations=1500,
+    entities=1500,
+    unknown=0,
+    transactions=0,
+    peak_per_s=300.0,
+    seconds=5.0,
+    keys=(("hot", "r"),),
+)
+
+
+def bounded(part: SchemePart) -> SchemePart:
+    price = part.price.model_copy(update={"walked_is_lower_bound": True})
+    return part.model_copy(update={"price": price})
+
+
+def said(found: WhatIfRecord) -> str:
+    today, best = (Trial(found, part) for part in found.schemes)
+    told = conclusion(KeyEvidence(traffic=TRAFFIC, today=today, best=best))
+    return "\n".join([told["headline"], *told["reason"]])
+
+
+def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
+    """Rates, shares of limits and of throttled requests, and that a limit may be met earlier."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    assert "nothing throttled instead of 60%" in said(found)
+    assert "≥" not in said(found)
+    text = said(found.model_copy(update={"schemes": (*map(bounded, found.schemes),)}))
+    assert "≥ 0% throttled instead of ≥ 60%" in text
+    assert "has ≥ 300 entities/s in the busiest 10 s, ≥ 300% of what one serves" in text
+    assert "at or before x " in text
+    assert "Figures with ≥ are lower bounds" in text
+
+
+def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
+    """Of 100,000 requests one is throttled."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    recorded_keys, best = found.schemes
+    once = best.once.model_copy(update={"attempts": 100_000, "by_rule": {"partition": 1}})
+    best = best.model_copy(update={"once": once})
+    text = said(found.model_copy(update={"schemes": (recorded_keys, best)}))
+    assert "less than 0.10% throttled instead of 60%" in text
+    assert Trial(found, best).throttled == 0
