@@ -97,8 +97,11 @@ def least(record: RunRecord, part: Any = None) -> str:
     if isinstance(part, OperationPart):
         return _LEAST if part.uncertain else ""
     bounds = {one.kind for one in record.operations if one.uncertain}
-    if isinstance(part, PartitionPart) and part.entities_by_kind:
-        bounds &= part.entities_by_kind.keys()
+    if isinstance(part, PartitionPart):
+        if part.scanned_besides(record.partitions):
+            return _LEAST
+        if part.entities_by_kind:
+            bounds &= part.entities_by_kind.keys()
     return _LEAST if bounds else ""
 
 

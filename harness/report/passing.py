@@ -51,7 +51,10 @@ def passing_of(record: RunRecord) -> Passing | None:
     if not (failed or unknown) and record.exit_code == 3 and record.verdict.result not in DOUBTFUL:
         return Passing("PASS", "warn", f"{held}, but an output could not be written (exit code 3)")
     if not unknown:
-        return Passing("NOT DECIDED", "warn", "the run does not show whether its conditions hold")
+        said = "the run does not show whether its conditions hold"
+        if not failed and record.verdict.result in DOUBTFUL:
+            said = f"{held} in what was measured, and that does not show the limits of the endpoint"
+        return Passing("NOT DECIDED", "warn", said)
     words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"
     return Passing("NOT DECIDED", "warn", words)
 

@@ -23,7 +23,7 @@ from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
 from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit, least, raised_mark, target_word
+from harness.report.limits import account_limit, judged_sign, least, raised_mark, target_word
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
@@ -341,7 +341,8 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
         )
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
-        notes.append(f"The hottest partition takes {percent(share)} of the load.")
+        sign = judged_sign(record, hottest(record))
+        notes.append(f"The hottest partition takes {sign}{percent(share)} of the load.")
     if any(part.partition.whole_table for part in record.partitions):
         notes.append(
             "(table): queries over several partitions; the share of each partition is unknown."

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 import pydantic
@@ -435,6 +436,13 @@ class PartitionPart(RecordPart):
         """
         attempts = sum(self.attempts_by_status.values())
         return attempts / self.operations if self.operations else None
+
+    def scanned_besides(self, partitions: Iterable[PartitionPart]) -> bool:
+        """Whether queries over several partitions took entities of it that are not counted here."""
+        own = self.partition
+        over = (one for one in partitions if one.entities and one.partition.whole_table)
+        tables = {one.partition.table for one in over}
+        return not own.whole_table and own.table in tables
 
 
 class OperationPart(RecordPart):

@@ -76,9 +76,11 @@ def named(part: CountedPartition) -> str:
 
 def least_words(evidence: Evidence, part: CountedPartition | None = None) -> str:
     """What goes before a rate of a partition, or of the account, that may be a lower bound."""
-    bounds = [kind.kind for kind in evidence.snapshot.operations if kind.uncertain]
+    snapshot = evidence.snapshot
+    bounds = [kind.kind for kind in snapshot.operations if kind.uncertain]
     uncertain = bounds if part is None else set(bounds).intersection(part.entities_by_kind)
-    return "at least " if uncertain else ""
+    scanned = part is not None and part.scanned_besides(snapshot.partitions)
+    return "at least " if uncertain or scanned else ""
 
 
 def gap_words(gap: GapPart) -> str:
