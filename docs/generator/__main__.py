@@ -25,7 +25,7 @@ def main(what: str) -> None:
         make(GALLERY)
         return
     try:
-        count = build(SITE, gallery=GALLERY if GALLERY.is_dir() else None)
+        count = build(SITE, gallery=GALLERY if (GALLERY / "index.md").is_file() else None)
     except BrokenSite as error:
         sys.exit(str(error))
     print(f"{count} pages: {SITE / 'index.html'}")

@@ -1,6 +1,6 @@
 """Makes the gallery of the site: eight reports of real runs on this machine, in five minutes.
 
-Limits are a fortieth of the published ones, so that a small machine reaches them.
+Limits are a hundredth of the published ones, so that a small machine reaches them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ ROOT = Path(__file__).parents[2]
 _TRIES = 3
 _LIMITS = """\
 [partition]
-entities_per_s = 50.0
+entities_per_s = 20.0
 [account]
-entities_per_s = 500.0
+entities_per_s = 200.0
 [servers]
 count = 4
-entities_per_s = 100.0
+entities_per_s = 40.0
 [moving]
 hot_after_s = 8.0
 cool_after_s = 4.0
@@ -40,7 +40,7 @@ offline_s = 2.0
 _LOAD = """
 [load]
 users = 20
-entities_per_s = 150
+entities_per_s = 50
 arrivals = "poisson"
 run_time_s = 25
 give_up_after_s = 5.0
@@ -172,7 +172,7 @@ def make(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     lines = ["# Gallery", "", "Reports of real runs on one machine, made by `make gallery`. The"]
-    lines += ["limits of the stand-in are a fortieth of the published ones.", ""]
+    lines += ["limits of the stand-in are a hundredth of the published ones.", ""]
     with tempfile.TemporaryDirectory() as work:
         (Path(work) / "limits.toml").write_text(_LIMITS, encoding="utf-8")
         for name, text in _PROFILES.items():

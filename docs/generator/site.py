@@ -83,8 +83,13 @@ def _settings(gallery: Path | None) -> dict[str, object]:
         "use_directory_urls": False,
         "theme": {
             "font": False,
+            "palette": [
+                {"media": "(prefers-color-scheme: light)", "scheme": "default"},
+                {"media": "(prefers-color-scheme: dark)", "scheme": "slate"},
+            ],
             "features": ["navigation.sections", "navigation.top", "content.code.copy"],
         },
+        "extra_css": ["docs/assets/site.css"],
         "plugins": ["search", "offline"],
         "markdown_extensions": ["tables", "attr_list", {"toc": {"permalink": True}}, "fenced_code"],
         # What the offline search needs from a disk. Another one would be loaded from a network.
