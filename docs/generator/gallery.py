@@ -81,7 +81,10 @@ insert = 1
 {_LOAD.partition("[mix]")[0]}""",
 }
 _FAST = ("--throttling", "limits.toml", "--set", "retry.backoff_s=0.2")
-_ONE = ("--set", "conditions=[]", "--set", "load.run_time_s=25")
+_ONE = (
+    *("--set", "conditions=[]", "--set", "load.run_time_s=25"),
+    *("--set", "keys.rows_per_partition=50"),
+)
 _EXAMPLE = ROOT / "examples" / "hot-tenant" / "hot-tenant.parquet"
 _LOG = ROOT / "examples" / "append-only-log"
 
