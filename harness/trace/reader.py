@@ -40,10 +40,10 @@ from harness.trace.schema import (
     GROUPS,
     MOVED,
     PROPERTIES,
-    QUERIES,
     READ,
     ROWS,
     details_of,
+    queries_of,
     shapes_of,
     values_of,
 )
@@ -225,11 +225,12 @@ class Trace:
 
     def queries(self) -> Iterator[tuple[tuple[str, str | None, Detail], Outcome]]:
         """Table, PartitionKey and detail of the different queries, and how they ended."""
-        for (found,), _, _ in self.answers((QUERIES,)):
-            columns = (found[name].tolist() for name in ("table", "key", "query", "outcome"))
-            for table, key, query, outcome in zip(*columns, strict=True):
+        for (found,), _, _ in self.answers((queries_of(self.properties),)):
+            names = ("table", "key", "outcome", "query", "properties")
+            columns = (found[name].tolist() for name in names)
+            for table, key, outcome, query, values in zip(*columns, strict=True):
                 with contextlib.suppress(KeyError, TypeError, ValueError):
-                    yield (table, key, detail_in(query, None)), _OUTCOMES[outcome]
+                    yield (table, key, detail_in(query, None, values)), _OUTCOMES[outcome]
 
     @property
     def first_ms(self) -> int:

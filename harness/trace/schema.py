@@ -224,12 +224,15 @@ ORDER BY since, operation
 """
 
 
-QUERIES = f"""
+def queries_of(properties: Sequence[str]) -> str:
+    """The query for the different queries in these rows, with values of these properties."""
+    values = f"to_json({PROPERTIES})::VARCHAR" if properties else "NULL::VARCHAR"
+    return f"""
 SELECT DISTINCT coalesce(table_name, '') AS "table", partition_key AS "key", outcome,
-    to_json(query)::VARCHAR AS query
-FROM {PART} AND kind = 'query'
+    to_json(query)::VARCHAR AS query, {values} AS properties
+FROM {part_of(properties)} AND kind = 'query'
 """
-"""The different queries of these rows."""
+
 
 GROUPS = """
 SELECT file_name, any_value(row_group_num_rows),
