@@ -34,7 +34,7 @@ from harness.trace.row_properties import RowProperties, moves
 from harness.trace.whatif.scheme import Scheme, require_properties, require_table
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
-_LONGEST_S, _MOST_TABLES = 60 * 86_400, 1000
+_LONGEST_S, _MOST_NAMES = 60 * 86_400, 1000
 _LONGEST_MS = 5000
 """Writes that took longer stay where they are: the operations of this time are held in memory."""
 _QUERY = Kind.QUERY
@@ -207,9 +207,10 @@ class Preparation:
         for row in self._kept(tell):
             shape = row.shape
             table = tables.setdefault(shape.table.lower(), shape.table)
-            if len(tables) > _MOST_TABLES:
+            if max(len(tables), len(self._kinds)) > _MOST_NAMES:
                 raise SetupError(
-                    f"{cut(name)} has more than {_MOST_TABLES:,} tables, and a replay creates each"
+                    f"{cut(name)} has more than {_MOST_NAMES:,} tables, or names of operations: "
+                    "that is no traffic to replay"
                 )
             if first_ms < 0:
                 first_ms = row.at_ms

@@ -84,6 +84,7 @@ def test_values_are_recorded_and_nothing_else_of_an_entity(tmp_path: Path) -> No
     trace = Trace(tmp_path / "b.parquet")
     assert trace.properties == ("Customer", "Region") == trace.head.property_names
     rows = list(trace.rows())
+    assert [query[2] for query, _ in trace.queries()] == [rows[-1].detail]
     assert [row.properties for row in rows[:5]] == [
         None,
         {"Customer": "c1"},
