@@ -41,7 +41,11 @@ def beside(prediction: PredictionPart, record: RunRecord) -> tuple[Predicted, ..
     everything = record.account.entities_per_s.mean
     if everything <= 0:
         return ()
-    measured = {part.key: part.entities_per_s.mean / everything for part in record.partitions}
+    measured = {
+        part.key: part.entities_per_s.mean / everything
+        for part in record.partitions
+        if not part.partition.whole_table
+    }
     shares = []
     if hot := prediction.hottest:
         name = f"partition {partition_name(hot)}"

@@ -242,10 +242,11 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             "partition. Spread it over several rows, or keep it in a cache."
         ]
     tried = counted(evidence.tried, "other key was", "other keys were")
+    some = evidence.simulated < evidence.tried
+    of_these = f", of which the best {evidence.simulated} were calculated" if some else ""
     why = (
-        f"{tried} tried, and the best {evidence.simulated} of them calculated. Each of these "
-        "breaks something, makes the queries read the whole table, or is no better than today's by "
-        "more than noise."
+        f"{tried} tried{of_these}. Each {'of these ' if some else ''}breaks something, makes the "
+        "queries read the whole table, or is no better than today's by more than noise."
     )
     return "No key made of the parts of today's keys helps.", [why]
 

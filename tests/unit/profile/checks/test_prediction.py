@@ -198,6 +198,12 @@ def test_measured_shares_stand_beside_predicted_ones() -> None:
     assert keys.sentence == "keys a to b: 70% predicted, 80% measured"
 
 
+def test_queries_over_several_partitions_are_in_no_range() -> None:
+    """Their name sorts before all keys."""
+    _, keys = beside(PREDICTION, record({"/": 50.0, "a": 15.0, "b": 25.0, "z": 10.0}))
+    assert keys.sentence == "keys a to b: 70% predicted, 40% measured"
+
+
 def test_what_a_record_cannot_tell_is_not_claimed() -> None:
     """A partition that was folded away, and a range that may have such, have no measured share."""
     partition, keys = beside(PREDICTION, record({"a": 30.0, "c": 15.0}, folded=True))
