@@ -177,8 +177,7 @@ FROM {part_of(properties)}
 _DETAILS = f"""
 SELECT
     to_json(query)::VARCHAR AS query,
-    CASE WHEN len(parts) > {MOST_LISTED} OR len(attempts) > {MOST_LISTED}
-         THEN error('an operation has too many parts or attempts')
+    CASE WHEN len(parts) > {MOST_LISTED} THEN error('an operation has too many parts')
          WHEN parts IS NOT NULL THEN to_json({{
         'kinds': list_transform(parts, lambda part: part.kind),
         'row_keys': list_transform(parts, lambda part: part.row_key),
@@ -214,8 +213,10 @@ def shapes_of(names: Sequence[str]) -> str:
     return f"""
 SELECT shape, {columns} FROM (
     SELECT *, sum(strlen(concat({columns}))) OVER () AS size FROM (
-        SELECT {hashed(names)} AS shape, to_json(first(attempts))::VARCHAR AS answers, {firsts},
-            min(sent_at) AS since
+        SELECT {hashed(names)} AS shape, {firsts}, min(sent_at) AS since,
+            CASE WHEN len(first(attempts)) > {MOST_LISTED}
+                THEN error('an operation has too many attempts')
+                ELSE to_json(first(attempts))::VARCHAR END AS answers
         FROM {PART} GROUP BY shape
     )
 ) WHERE CASE WHEN size > {_MOST_SHAPES_BYTES} THEN error('operations have too little in common')
@@ -240,10 +241,11 @@ SELECT file_name, any_value(row_group_num_rows),
     epoch_ms(any_value(TRY_CAST(stats_max_value AS TIMESTAMP)) FILTER (path_in_schema = 'sent_at')),
     max(num_values)
 FROM parquet_metadata($files)
-WHERE path_in_schema = 'sent_at' OR starts_with(path_in_schema, 'parts')
+WHERE regexp_matches(path_in_schema, '^(sent_at|parts|attempts)')
 GROUP BY file_name, row_group_id ORDER BY file_name, row_group_id
 """
-"""The groups of rows of all files: their rows, first and last instants, rows and parts together."""
+"""The groups of rows of all files: their rows, first and last instants, and the most of rows, parts
+and attempts."""
 
 
 def in_order(properties: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ from harness.trace.schema import AS_TEXT, FORMAT, IN_PARTS, in_order
 from harness.trace.writer import TraceWriter
 
 _LOOKED_AT_BYTES = 64 * 1024
-_TOLD_BYTES = 4 * 1024 * 1024
+_TOLD_BYTES, _TOLD_ENTRIES = 4 * 1024 * 1024, 16
 _OF_RECORD = b'"schema_version"'
 _GZIP_WITH_FIELD, _FIELD_OF_VERSION_1, _START_BYTES = b"\x1f\x8b\x08\x04", b"TH", 14
 _FORMS = {".csv": "FORMAT csv, HEADER", ".jsonl": "FORMAT json"}
@@ -240,7 +240,11 @@ def _write_log(path: Path, into: Path, tell: Tell) -> None:
         for file in files:
             with file.open("rb") as raw:
                 try:
-                    yield from _READERS[format_of(file)](_told(raw, before, total, tell))
+                    lines = _told(raw, before, total, tell)
+                    for number, entry in enumerate(_READERS[format_of(file)](lines)):
+                        if not number % _TOLD_ENTRIES:
+                            tell(min(before + raw.tell(), total - 1), total)
+                        yield entry
                 except DAMAGED:
                     damaged.append(f"{file.name} is cut or damaged: the rest of it was left out.")
             before += file.stat().st_size

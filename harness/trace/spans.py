@@ -19,7 +19,7 @@ _FILE = operator.attrgetter("file")
 class Group(NamedTuple):
     """A group of rows of a file, from the row ``first`` on, with its first and last instant.
 
-    ``values`` are its rows, or the parts of transactions in them if these are more.
+    ``values`` are its rows, or the parts or attempts in them if these are more.
     """
 
     file: str

@@ -35,6 +35,7 @@ _VALUE_BYTES = 60
 """About what a value takes in memory, besides its text."""
 _MOST_VALUES_BYTES = 250 * 1024 * 1024
 TOO_LONG = b"?"
+_MOST_PADDING = 64 * 1024
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 """What reading a packed file raises where it is cut or damaged."""
 
@@ -135,10 +136,27 @@ def first_lines(path: Path, most_bytes: int) -> list[bytes]:
 def unpacked(raw: io.BufferedReader) -> IO[bytes]:
     """The content of a file in UTF-8. To read it raises one of `DAMAGED` if it is cut."""
     packed = raw.peek(len(_GZIP)).startswith(_GZIP)
-    file = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+    file = io.BufferedReader(gzip.GzipFile(fileobj=_Unpadded(raw), mode="rb")) if packed else raw
     start = file.peek(len(codecs.BOM_UTF8))
     if start.startswith(_UTF16):
         return codecs.EncodedFile(file, "utf-8", "utf-16", "replace")
     if start.startswith(codecs.BOM_UTF8):
         file.read(len(codecs.BOM_UTF8))
     return file
+
+
+class _Unpadded:
+    """A packed file, up to a long row of zeros, which gzip would read one by one."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._zeros = file, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._zeros == _MOST_PADDING:
+            return b""
+        data = self._file.read(size)
+        self._zeros = self._zeros + 1 if data == b"\0" else 0
+        return data
+
+    def seek(self, place: int, /) -> int:
+        return self._file.seek(place)

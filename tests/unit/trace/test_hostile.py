@@ -145,6 +145,19 @@ def test_packed_bombs_that_are_logs_end_in_a_sentence(
     assert require_sentence(["trace", str(path)], capsys) == 2
 
 
+def test_a_packed_log_may_end_in_gigabytes_of_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is before them is read."""
+    path = tmp_path / "PT1H.json.gz"
+    path.write_bytes(
+        gzip.compress(ENTRY.replace(b"TIME", b"2026-11-22T10:00:00Z").replace(b"NUMBER", b""))
+    )
+    with path.open("ab") as file:
+        file.truncate(10 * 1024**3)
+    assert require_sentence(["trace", str(path)], capsys) == 0
+
+
 def test_numbers_and_years_that_no_request_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
