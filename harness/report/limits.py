@@ -5,13 +5,12 @@ Rates and limits are in entities/s; where request units are charged, in RU/s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.model.figures import listed, number
 from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
 from harness.model.target import UNLIMITED_PER_S
 
@@ -167,18 +166,3 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
     if limit_word(record) == "limit":
         words = dict.fromkeys(targets, _IN_FORCE)
     return [ShownLimit(value, of, words[of]) for of, value in targets.items() if value is not None]
-
-
-def above_words(limits: Sequence[ShownLimit]) -> str:
-    """A sentence about limits that are not drawn; empty without such limits."""
-    groups = []
-    for word, more in (
-        ("target", "targets"),
-        (RAISED, "raised targets"),
-        (_IN_FORCE, "limits in force"),
-    ):
-        named = [f"{number(one.value)} ({one.of})" for one in limits if one.word == word]
-        if named:
-            groups.append(f"{more if len(named) > 1 else word} {listed(named)}")
-    verb = "is" if len(limits) == 1 else "are"
-    return f"{', and '.join(groups)} {verb} above the range of this chart" if groups else ""

@@ -95,7 +95,7 @@ def test_every_text_can_be_read(
     """A contrast of 4.5 : 1 to what is behind it (WCAG 2.2, 1.4.3), in charts too."""
     for name, url in files.items():
         page = pages(url, scheme=scheme)
-        page.locator(".js-plotly-plot .xtick text").first.wait_for()
+        page.locator(".chart svg").first.wait_for()
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         seen, faint = page.evaluate(FAINT_TEXTS, 4.5)
         assert seen > 50, name
@@ -106,9 +106,11 @@ def test_every_column_has_a_heading(pages: Pages, files: dict[str, str]) -> None
     """Who hears a table hears what a figure is; a chart says its name; a page has a title."""
     for name, url in files.items():
         page = pages(url)
-        page.locator(".js-plotly-plot").first.wait_for()
+        page.locator(".chart svg").first.wait_for()
         assert page.evaluate(HEADLESS) == [], name
-        labels = page.locator(".js-plotly-plot").evaluate_all("all => all.map(a => a.ariaLabel)")
+        labels = page.locator("[data-chart]:has(svg)").evaluate_all(
+            "all => all.map(a => a.ariaLabel)"
+        )
         assert all(label.startswith("Chart: ") for label in labels)
         assert page.title()
 
@@ -144,9 +146,8 @@ def _tabbed(page: Page) -> list[str]:
 def test_a_result_is_told_without_its_colour(pages: Pages, files: dict[str, str]) -> None:
     """Runs of a trend have a sign for each result; a bar has its figure beside it."""
     page = pages(files["trend"])
-    page.locator(".scatterlayer .point").first.wait_for()
-    signs = page.evaluate("document.querySelector('.js-plotly-plot').data[0].marker.symbol")
-    assert set(signs) == {"x"}
+    signs = page.locator(".sign").evaluate_all("all => all.map(one => one.getAttribute('d'))")
+    assert set(signs) == {"M-4 -4L4 4M-4 4L4 -4"}
     report = pages(files["report"])
     bars = report.locator(".bar").evaluate_all(
         "all => all.map(bar => bar.nextElementSibling.textContent.trim())"

@@ -97,7 +97,7 @@ def seen(
         picture(live, f"web-{name}")
         found[name] = Seen(
             record=process.records[-1],
-            ranges=live.locator("#chart-heat .ytick text").count(),
+            ranges=live.locator("#chart-heat .row").count(),
             rows=rows,
         )
     yield found
@@ -108,7 +108,7 @@ def seen(
 def _points(ui: LocustUi) -> int:
     """How many seconds of the run are in the charts."""
     charts = ui.data()["charts"]
-    return len(charts["chart-main"]["data"][0]["x"]) if "chart-main" in charts else 0
+    return len(charts["chart-main"]["lines"][0]["xs"]) if "chart-main" in charts else 0
 
 
 def _rows_while_throttled(ui: LocustUi) -> dict[str, dict[str, str]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from harness.report.web.document import live_page, update
+from harness.report.web.document import embedded, live_page, update
 from harness.report.web.tables import ASSETS
 from tests.support.records import kept
 from tests.support.web_pages import PATIENCE_MS
@@ -27,7 +26,7 @@ def test_a_run_that_is_prepared_does_not_look_broken(browser: Browser) -> None:
     files: dict[str, tuple[Callable[[], str], str]] = {
         "": (live_page, "text/html"),
         **ASSETS,
-        "data": (lambda: json.dumps(answer), "application/json"),
+        "data": (lambda: embedded(answer), "application/json"),
     }
 
     def serve(route: Route) -> None:

@@ -148,7 +148,7 @@ def seen(
     )
     process.until_said("Charts:")
     url = f"http://127.0.0.1:{port}{PATH}"
-    names = ("", "/", "/data", "/page.js", "/page.css", "/plotly.js", "/runs/x/run.json")
+    names = ("", "/", "/data", "/page.js", "/page.css", "/runs/x/run.json")
     without_login = {name: _answer(f"{url}/stress{name}") for name in names}
     live = pages(f"{url}/stress/")
     live.wait_for_url("**/login**")
@@ -165,7 +165,7 @@ def seen(
     wait_until(lambda: len(ui.rows()) >= 1 + len(KEYS), "a row for each key", every_s=0.25)
     rows = list(ui.rows())
     drawn(live, "chart-heat")
-    heat = live.locator("#chart-heat .ytick text").all_text_contents()
+    heat = live.locator("#chart-heat .row").all_text_contents()
     cells = live.locator("#partitions tbody tr td:first-child, #partitions tbody tr th:first-child")
     ui.open_tab("Statistics")
     expect(ui.page.get_by_text(NAME)).to_be_visible()

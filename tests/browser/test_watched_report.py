@@ -53,7 +53,7 @@ def test_the_first_screen_names_the_busy_shop(
     page: Page, picture: Callable[[Page, str], None]
 ) -> None:
     """The verdict says which partition was throttled, beside the chart that shows it."""
-    expect(page.locator("#chart-main .scatterlayer .trace").first).to_be_in_viewport()
+    expect(page.locator("#chart-main .line").first).to_be_in_viewport()
     sentence = page.get_by_text("Partition 'orders/shop-1' was throttled: its limit is")
     expect(sentence.first).to_be_in_viewport()
     picture(page, "watch")

@@ -132,12 +132,12 @@ def _while_it_runs(
     for live in (light, dark):
         drawn(live, "chart-heat")
         told.backgrounds.append(live.evaluate("getComputedStyle(document.body).backgroundColor"))
-        tick = live.locator("#chart-heat .xtick text").first
-        told.inks.append(tick.evaluate("element => element.style.fill"))
+        tick = live.locator("#chart-heat .time").first
+        told.inks.append(tick.evaluate("element => getComputedStyle(element).fill"))
     # A course that is worth a picture.
     enough = COURSE_S - 3
     wait_until(
-        lambda: len(ui.data()["charts"]["chart-main"]["data"][0]["x"]) > enough,
+        lambda: len(ui.data()["charts"]["chart-main"]["lines"][0]["xs"]) > enough,
         "a course",
         every_s=0.5,
     )
@@ -145,8 +145,8 @@ def _while_it_runs(
     drawn(light, "chart-heat")
     told.reloaded = light.inner_text("#state")
     told.widths = light.evaluate(
-        "[...document.querySelectorAll('[data-chart].js-plotly-plot')]"
-        ".map(one => one.querySelector('.main-svg').clientWidth / one.clientWidth)"
+        "[...document.querySelectorAll('[data-chart] svg')]"
+        ".map(one => one.clientWidth / one.closest('[data-chart]').clientWidth)"
     )
     light.set_viewport_size({"width": WIDTH, "height": 1000})
     picture(light, "web-live")

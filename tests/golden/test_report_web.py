@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
-from harness.report.web.document import document, update
+from harness.report.web.document import document, embedded, update
 from tests.support.golden import check
 from tests.support.records import kept, with_courses, with_heat
 
@@ -31,5 +30,5 @@ def test_report() -> None:
 def test_charts() -> None:
     """Its charts are the same figures."""
     charts = update(RECORD, live=False)["charts"]
-    lines = [f"{name} {json.dumps(chart)}\n" for name, chart in charts.items()]
+    lines = [f"{name} {embedded(chart)}\n" for name, chart in charts.items()]
     check("report-charts.txt", "".join(lines))

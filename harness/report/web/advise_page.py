@@ -13,7 +13,7 @@ from harness.report.advise import (
     titled,
 )
 from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Figure
+from harness.report.web.frame import Chart, together
 from harness.report.web.heat_maps import key_heat
 from harness.report.web.parts import list_html
 from harness.report.web.tables import Cell, render, rows_html, short
@@ -31,7 +31,7 @@ def advise_page(found: AdviceRecord, given: Given) -> str:
             facts=[],
         )
     }
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Chart] = {}
     sections = []
     for number, table in enumerate(found.tables):
         blocks = []
@@ -91,7 +91,7 @@ def _sentences(said: tuple[str, ...]) -> str:
     return list_html((sentence, "") for sentence in said)
 
 
-def _maps(number: int, found: WhatIfRecord) -> dict[str, Figure]:
+def _maps(number: int, found: WhatIfRecord) -> dict[str, Chart]:
     """The heat maps of today's keys and the recommended ones, over the same time."""
     figures = {
         f"chart-heat-{number}-{place}": key_heat(
@@ -106,10 +106,4 @@ def _maps(number: int, found: WhatIfRecord) -> dict[str, Figure]:
         for place, (name, part) in enumerate(zip(_SHOWN, found.schemes, strict=False))
         if part.heat is not None and part.heat.ranges
     }
-    ends = [end for figure in figures.values() for end in figure["layout"]["xaxis"]["range"]]
-    most = max((figure["data"][0]["zmax"] for figure in figures.values()), default=1)
-    for figure in figures.values():
-        # One colour is the same load on both maps.
-        figure["data"][0]["zmax"] = most
-        figure["layout"]["xaxis"]["range"] = [min(ends), max(ends)]
-    return figures
+    return together(figures)

@@ -28,7 +28,7 @@ from harness.report.compare.repeats import Trend, single_words
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Figure
+from harness.report.web.frame import Chart
 from harness.report.web.over_runs import courses, trend
 from harness.report.web.parts import list_html
 from harness.report.web.tables import Cell, render, rows_html
@@ -123,7 +123,7 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, place: 
 
 def trend_page(trends: Sequence[Trend], single: Sequence[str]) -> str:
     """A section for each profile, with a chart for each measure and a table of its runs."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Chart] = {}
     parts, sections = {}, []
     for place, one in enumerate(trends):
         blocks = [Block(f"changed-{place}")]

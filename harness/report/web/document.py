@@ -9,7 +9,6 @@ import base64
 import dataclasses
 import enum
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +21,8 @@ from markupsafe import Markup
 
 from harness.measure.record.record import RunRecord
 from harness.report.web.charts import charts
-from harness.report.web.frame import aligned
 from harness.report.web.parts import parts
-from harness.report.web.tables import page_css, page_js, plotly_js, render
+from harness.report.web.tables import page_css, page_js, render
 from harness.report.web.tabs import Row, rows_of, verdict_rows
 
 FILES = {
@@ -154,17 +152,15 @@ SECTIONS = (
 
 _STYLE = "style-src 'unsafe-inline'"
 """Bars have their widths, and charts their style, in attributes."""
-_IMAGES = "img-src data: blob:"
-"""For a chart that is saved as a picture."""
 
 
 def update(record: RunRecord, *, live: bool) -> dict[str, dict[str, Any]]:
-    """The content of a page now: HTML of the parts and figures of the charts, by id of the element.
+    """The content of a page now: HTML of the parts and the charts, by id of the element.
 
     The content is JSON and bounded in size. Elements without content are left out. ``live`` is True
     while the run is in progress.
     """
-    return {"parts": dict(parts(record, live=live)), "charts": aligned(charts(record))}
+    return {"parts": dict(parts(record, live=live)), "charts": charts(record)}
 
 
 def document(record: RunRecord) -> str:
@@ -192,17 +188,15 @@ def self_contained(
     footer: str,
 ) -> str:
     """A page in one file that loads nothing else: parts and charts by the id of their block."""
-    scripts = [plotly_js(), page_js()] if figures else []
-    digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
-    hashes = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+    digest = base64.b64encode(hashlib.sha256(page_js().encode()).digest()).decode()
     return render(
         "document.html",
         title=title,
-        policy=f"default-src 'none'; script-src {hashes}; {_STYLE}; {_IMAGES}; "
+        policy=f"default-src 'none'; script-src 'sha256-{digest}'; {_STYLE}; "
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
-        scripts=scripts,
-        charts=embedded(aligned(figures)),
+        script=page_js(),
+        charts=embedded(figures),
         sections=sections,
         known={*parts, *figures},
         parts=parts,
@@ -213,14 +207,14 @@ def self_contained(
 def live_page(*, locust: bool = True) -> str:
     """The shell of the live page; with ``locust`` it is below Locust's own page.
 
-    The page loads ``plotly.js``, ``page.js`` and ``page.css`` from its own folder. It polls
+    The page loads ``page.js`` and ``page.css`` from its own folder. It polls
     ``data`` there: an `update` with ``state``, ``sentence`` and ``run_id``.
     """
     return render(
         "live.html",
         title="Table stress",
         locust=locust,
-        policy=f"default-src 'none'; script-src 'self'; {_STYLE} 'self'; {_IMAGES} 'self'; "
+        policy=f"default-src 'none'; script-src 'self'; {_STYLE} 'self'; img-src data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'",
         sections=SECTIONS,
     )
@@ -228,7 +222,7 @@ def live_page(*, locust: bool = True) -> str:
 
 def embedded(content: Any) -> str:
     """``content`` as JSON for a script element, which no character of it can end."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = orjson.dumps(content).decode()
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.partition import Partition
 from harness.report.events import moved_words
-from harness.report.names import partition_name
-from harness.report.web.frame import (
-    MOVED,
-    NAME_WIDTH,
-    WAITING,
-    Figure,
-    clipped,
-    figure,
-    hover,
-    line,
-    moment,
-    named,
-)
-from harness.report.web.tables import short
+from harness.report.patterns import pattern
+from harness.report.web.frame import Chart, HeatMap, Line, Mark, clipped, named, over_run
 
-_PERCENTILES = ((50, "dot"), (90, "dash"), (99, "solid"))
+_PERCENTILES = ((50, "dot"), (90, "dash"), (99, ""))
 """Percentiles, and how their lines are drawn."""
-_HOVER_WIDTH = 60
-_RANGE_NAME_WIDTH = 14
+_NAME_WIDTH = 60
 _ROW_PX = 14
 _LEAST_PX, _MOST_PX = 130, 640
-_ROOM_PX = 64
-"""Axis and margins."""
+_ROOM_PX = 40
 _ROWS_PER_DECADE = 10
+_BURST, _RARE = 4, 0.1
+"""A column in this share of the time, with this many times as much as any other, is a burst."""
 
 
 def key_heat(
@@ -46,7 +32,7 @@ def key_heat(
     scale: str,
     rate: float = 1.0,
     unit: str = "",
-) -> Figure:
+) -> Chart:
     """The heat map of ``what``: entities or throttled; ``record`` is None outside of a run.
 
     Counts are multiplied by ``rate``. ``unit`` is their name, if it is not ``what``.
@@ -60,66 +46,47 @@ def key_heat(
         ]
         for row in part.ranges
     ]
-    unit = f"{unit or what}/s"
-    names = _names(part.ranges)
-    trace = _heat_map(
-        part,
-        scale,
-        unit,
-        f"%{{y}}<br>%{{z:,.2~f}} {unit}",
-        y=names,
-        z=cells,
-        zmin=0,
-        zmax=max((cell for row in cells for cell in row if cell), default=1),
+    began = record.series[0].t if record is not None and record.series else part.start
+    made = Chart(
+        title=f"{title} by key range and time",
+        began=began,
+        span=(0.0, part.width_s * part.columns),
+        height=min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX),
+        pattern=pattern(part) if what == "entities" else "",
+        heat=HeatMap(
+            start_s=part.start - began,
+            width_s=part.width_s,
+            cells=cells,
+            unit=f"{unit or what}/s",
+            scale=scale,
+            most=_most(cells),
+            names=[_name(row, part.ranges) for row in part.ranges],
+        ),
+        marks=[] if record is None else _marks(record, part),
     )
-    trace["ygap"] = 1
-    title = f"{title} by key range and time"
-    height = min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX)
-    keys = {"type": "category", "autorange": "reversed", "ticklabelstandoff": 4}
-    marks = [] if record is None else _row_marks(record, part, names)
-    made = figure(record, title, [trace, *marks], yaxis=keys, height=height)
-    if record is None:
-        made["layout"]["xaxis"]["range"] = [trace["x"][0], trace["x"][-1]]
-    if marks:
-        # By itself the axis would leave room for the ends of lines.
-        made["layout"]["yaxis"] |= {"autorange": False, "range": [len(names) - 0.5, -0.5]}
-    return made
+    return made if record is None else over_run(record, made)
 
 
-def _row_marks(record: RunRecord, part: HeatPart, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The times at which partitions were offline because they moved, as lines in their rows."""
-    xs: list[int | None] = []
-    ys: list[str | None] = []
-    texts: list[str | None] = []
+def _most(cells: Sequence[Sequence[float | None]]) -> float:
+    """The highest rate that has a colour of its own: a single burst does not flatten the rest."""
+    columns = sorted(
+        max((rate for rate in one if rate), default=0.0) for one in zip(*cells, strict=True)
+    )
+    usual = columns[int(len(columns) * (1 - _RARE)) - 1] if columns else 0.0
+    highest = columns[-1] if columns else 0.0
+    return usual if 0 < usual * _BURST < highest else highest or 1.0
+
+
+def _marks(record: RunRecord, part: HeatPart) -> list[Mark]:
+    """The times at which partitions were offline because they moved, in their rows."""
+    found = []
     for move in () if record.enforced is None else record.enforced.moves:
         row = _row_of(move.key, part.ranges, redacted=record.redacted)
         at = clipped(record, move.start_s, move.start_s + move.offline_s)
         if row is not None and at is not None:
-            text = moved_words(move, named(move.key, _HOVER_WIDTH))
-            xs += [*at, None]
-            ys += [names[row], names[row], None]
-            texts += [text, text, None]
-    if not xs:
-        return []
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": xs,
-            "y": ys,
-            "text": texts,
-            "name": "partition moved, unavailable",
-            "line": {"color": MOVED, "width": 3},
-            "marker": {
-                "color": MOVED,
-                "size": 9,
-                "symbol": "line-ns",
-                "line": {"color": MOVED, "width": 2},
-            },
-            "showlegend": False,
-            "hovertemplate": hover("%{text}"),
-        }
-    ]
+            text = moved_words(move, named(move.key, _NAME_WIDTH))
+            found.append(Mark(row=row, start_s=at[0], end_s=at[1], text=text))
+    return found
 
 
 def _row_of(key: str, ranges: Sequence[KeyRangePart], *, redacted: bool) -> int | None:
@@ -138,42 +105,33 @@ def _row_of(key: str, ranges: Sequence[KeyRangePart], *, redacted: bool) -> int 
     return None
 
 
-def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Figure:
+def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Chart:
     widths = covered(record, part)
-    # A few slow operations matter as much as many fast ones: the colour is the order of magnitude.
-    rates = [[count / width for count, width in zip(row, widths, strict=True)] for row in part.rows]
-    edges = [part.bounds_ms[0] / 10 ** (1 / _ROWS_PER_DECADE), *part.bounds_ms]
-    most = max(map(max, rates), default=1.0) or 1.0
-    least = min((rate for row in rates for rate in row if rate), default=1.0)
-    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
-    heat = _heat_map(
-        part,
-        "latency",
-        "operations/s",
-        "%{y:,.3~r} ms<br>%{text} operations/s",
-        y=edges,
-        z=[[_rounded(math.log10(rate)) if rate else None for rate in row] for row in rates],
-        text=[[_rounded(rate) for rate in row] for row in rates],
+    cells = [
+        [
+            _rounded(count / width) if count else None
+            for count, width in zip(row, widths, strict=True)
+        ]
+        for row in part.rows
+    ]
+    began = record.series[0].t if record.series else part.start
+    xs = [part.start - began + (column + 0.5) * part.width_s for column in range(part.columns)]
+    heat = HeatMap(
+        start_s=part.start - began,
+        width_s=part.width_s,
+        cells=cells,
+        unit="operations/s",
+        scale="latency",
+        most=max((rate for row in cells for rate in row if rate), default=1.0),
+        edges=[part.bounds_ms[0] / 10 ** (1 / _ROWS_PER_DECADE), *part.bounds_ms],
+        log=True,
     )
-    heat["colorbar"] |= {
-        "tickvals": list(decades),
-        "ticktext": [f"{10.0**decade:g}" for decade in decades],
-    }
-    xs = [moment(part.start + (column + 0.5) * part.width_s) for column in range(part.columns)]
-    lines = []
-    for q, dash in _PERCENTILES:
-        over = hover("%{y:,.3~r} ms or less", f"p{q}")
-        style = {"color": WAITING, "width": 1.8, "dash": dash}
-        found = percentiles(part, q)
-        lines.append(line(xs, found, f"p{q}", WAITING, "ms", line=style, hovertemplate=over))
-    span = [math.log10(edges[0]), math.log10(edges[-1])]
-    return figure(
-        record,
-        f"{kind.capitalize()} latency in ms",
-        [heat, *lines],
-        yaxis={"type": "log", "range": span, "dtick": 1, "rangemode": "normal"},
-        height=260,
-    )
+    lines = [
+        Line(name=f"p{q}", tone="waiting", unit="ms", xs=xs, ys=percentiles(part, q), look=look)
+        for q, look in _PERCENTILES
+    ]
+    title = f"{kind.capitalize()} latency in ms"
+    return over_run(record, Chart(title=title, lines=lines, heat=heat, height=240, log=True))
 
 
 def percentiles(part: LatencyCoursePart, q: float) -> list[float | None]:
@@ -200,37 +158,13 @@ def covered(record: RunRecord, part: HeatPart | LatencyCoursePart) -> list[int]:
     return [max(1, min(start + part.width_s, end) - max(start, first)) for start in starts]
 
 
-def _heat_map(
-    part: HeatPart | LatencyCoursePart, scale: str, unit: str, over: str, **rows: Any
-) -> dict[str, Any]:
-    """A heat map of ``rows``, with the text ``over`` beside the pointer."""
-    edges = range(part.columns + 1)
-    return {
-        "type": "heatmap",
-        "meta": scale,
-        "x": [moment(part.start + column * part.width_s) for column in edges],
-        **rows,
-        "colorscale": "Blues",
-        "hoverongaps": False,
-        "hovertemplate": hover(over),
-        "colorbar": {"title": {"text": unit, "side": "right"}, "thickness": 10, "outlinewidth": 0},
-    }
-
-
-def _names(ranges: Sequence[KeyRangePart]) -> list[str]:
-    """The name of each row: short, and no two alike, because they would become one row."""
-    names: list[str] = []
-    tables = {Partition.named(key).table for row in ranges for key in (row.first, row.last)}
-    for place, row in enumerate(ranges, 1):
-        keys = [row.first] if row.last == row.first else [row.first, row.last]
-        if len(tables) == 1:
-            # The room is for what differs.
-            keys = [Partition.named(key).key for key in keys]
-        width = NAME_WIDTH if len(keys) == 1 else _RANGE_NAME_WIDTH
-        name = " to ".join(short(partition_name(key), width) for key in keys)
-        names.append(name if name not in names else f"{name} ({place})")
-    # plotly.js would interpret <b> and other tags.
-    return [html.escape(name, quote=False) for name in names]
+def _name(row: KeyRangePart, ranges: Sequence[KeyRangePart]) -> str:
+    """The partition of a row, or the first and the last one."""
+    keys = [row.first] if row.last == row.first else [row.first, row.last]
+    if len({Partition.named(key).table for one in ranges for key in (one.first, one.last)}) == 1:
+        # The room is for what differs.
+        keys = [Partition.named(key).key for key in keys]
+    return " to ".join(named(key, _NAME_WIDTH // len(keys)) for key in keys)
 
 
 def _rounded(value: float) -> float:

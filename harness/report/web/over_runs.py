@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import html
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject
 from harness.report.compare.measures import Measure
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
-from harness.report.web.frame import TIME, Figure, figure, line
+from harness.report.web.frame import Chart, Line, together
 from harness.report.web.heat_maps import key_heat, percentiles
 from harness.report.web.tables import short
 
-_COLOURS = ("#3b82c4", "#e8743b", "#2a9d8f", "#9a70d8", "#c2569b", "#a67c52", "#6f8f2f", "#7f8892")
-"""Of the runs of a page, on which a colour means a run."""
-_TONES = {
-    "good": ("#2f9e58", "circle"),
-    "bad": ("#dc4a4a", "x"),
-    "warn": ("#bf7c0d", "diamond"),
-}
-"""Colour and sign of a run by its conditions."""
-_NO_CONDITIONS = ("#7f8892", "circle-open")
-_SINCE = "%{x:.0f} s"
-"""The time beside the pointer."""
 _NAME_WIDTH = 24
 _MOST_HEAT_MAPS = 6
+_TONES = 8
+"""Colours of runs."""
 _LINES: dict[str, tuple[str, str, Callable[[RunRecord], list[float | None]]]] = {
     "chart-entities": (
         "{unit.rate}",
@@ -42,22 +32,20 @@ _LINES: dict[str, tuple[str, str, Callable[[RunRecord], list[float | None]]]] = 
 }
 
 
-def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
+def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
     """The courses of runs over each other, by seconds since the load began; of all repeats."""
-    made: dict[str, Figure] = {}
-    records = [record for _, _, record in _runs(subjects)]
-    unit = counted_unit(records)
+    made: dict[str, Chart] = {}
+    unit = counted_unit(record for _, _, record in _runs(subjects))
     for name, (title, per_s, read) in _LINES.items():
-        traces = [
-            _course(subject, place, record, _since(record), read(record), per_s.format(unit=unit))
+        lines = [
+            _course(subject, place, _since(record), read(record), per_s.format(unit=unit))
             for subject, place, record in _runs(subjects)
             if record.series
         ]
-        if any(value for trace in traces for value in trace["y"]):
+        if any(value for line in lines for value in line.ys):
             title = title.format(unit=unit)
-            made[name] = figure(
-                None, f"{title[:1].upper()}{title[1:]}, since the load began", traces
-            )
+            title = f"{title[:1].upper()}{title[1:]}, since the load began"
+            made[name] = Chart(title=title, lines=lines)
     latencies = []
     for subject, place, record in _runs(subjects):
         part = record.service_over_time
@@ -65,38 +53,27 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Figure]:
             continue
         began = part.start - record.series[0].t
         xs = [began + (column + 0.5) * part.width_s for column in range(part.columns)]
-        latencies.append(_course(subject, place, record, xs, percentiles(part, 99), "ms"))
+        latencies.append(_course(subject, place, xs, percentiles(part, 99), "ms"))
     if latencies:
-        log = {"type": "log", "rangemode": "normal"}
         title = "p99 of service latency in ms, since the load began"
-        made["chart-p99"] = figure(None, title, latencies, yaxis=log)
-    firsts = [(subject, subject.records[0]) for subject in subjects[:_MOST_HEAT_MAPS]]
-    for subject, record in firsts:
-        heat = record.heat
-        if heat is None or not heat.ranges or not record.series:
+        made["chart-p99"] = Chart(title=title, lines=latencies, log=True)
+    for subject in subjects[:_MOST_HEAT_MAPS]:
+        heat = subject.records[0].heat
+        if heat is None or not heat.ranges or not subject.records[0].series:
             continue
         title = f"{subject.letter}: {unit.rate}"
-        chart = key_heat(None, heat, "entities", title, "heat", unit=unit.many)
-        for trace in chart["data"]:
-            trace["x"] = [x / 1000 - record.series[0].t for x in trace["x"]]
-            trace["hovertemplate"] = trace["hovertemplate"].replace(TIME, _SINCE)
-        made[f"chart-heat-{subject.letter}"] = chart
-    maps = [trace for one in made.values() for trace in one["data"] if trace["type"] == "heatmap"]
-    rates = [rate for trace in maps for row in trace["z"] for rate in row if rate is not None]
-    for trace in maps:
-        # One colour means one rate in the maps of all runs.
-        trace |= {"zmin": min(rates, default=0), "zmax": max(rates, default=1)}
-    last = max((x for one in made.values() for trace in one["data"] for x in trace["x"]), default=0)
-    for one in made.values():
-        many = len({trace.get("legendgroup") for trace in one["data"]}) > 1
-        one["layout"]["showlegend"] = many
-        one["layout"]["margin"]["t"] = 28 if many else 10
-        # A date axis would take small numbers for years.
-        one["layout"]["xaxis"] = {"type": "linear", "range": [0, last], "ticksuffix": " s"}
-    return made
+        shown = key_heat(subject.records[0], heat, "entities", title, "heat", unit=unit.many)
+        # The time of all charts begins with the load of each run.
+        made[f"chart-heat-{subject.letter}"] = dataclasses.replace(
+            shown, began=None, bands=(), marks=()
+        )
+    last = max((x for one in made.values() for line in one.lines for x in line.xs), default=1.0)
+    return together(
+        {name: dataclasses.replace(one, span=(0.0, last)) for name, one in made.items()}
+    )
 
 
-def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Figure]:
+def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Chart]:
     """A chart for each measure: a point for each run in order of time, in the colour of its result.
 
     Runs are at equal distances: some are minutes apart, others weeks.
@@ -105,13 +82,7 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Fig
     names = [record.started_at[5:16].replace("T", " ") for record in records]
     if len(set(names)) < len(names):
         names = [record.started_at[5:19].replace("T", " ") for record in records]
-    # A category has one point.
-    earlier = [names[:place].count(name) for place, name in enumerate(names)]
-    names = [f"{name} ({n + 1})" if n else name for name, n in zip(names, earlier, strict=True)]
-    signs = [
-        _TONES.get(found.tone, _NO_CONDITIONS) if (found := passing_of(record)) else _NO_CONDITIONS
-        for record in records
-    ]
+    signs = [found.tone if (found := passing_of(record)) else "none" for record in records]
     texts = [
         f"{record.run_id}: {_word(record)}{record.verdict.result.replace('_', ' ')}"
         for record in records
@@ -122,28 +93,21 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Fig
         if not any(values):
             continue
         scale = 100.0 if measure.unit == "%" else 1.0
-        unit = f" {measure.unit}" if measure.unit else ""
-        trace = {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": names,
-            "y": [None if value is None else round(value * scale, 4) for value in values],
-            "text": [html.escape(text, quote=False) for text in texts],
-            "line": {"color": _NO_CONDITIONS[0], "width": 1.2},
-            "marker": {
-                "color": [colour for colour, _ in signs],
-                "symbol": [symbol for _, symbol in signs],
-                "size": 10,
-            },
-            "cliponaxis": False,
-            "hovertemplate": f"%{{x}}<br>%{{y:,.4~g}}{unit}<br>%{{text}}<extra></extra>",
-        }
-        chart = figure(
-            None, f"{measure.noun[:1].upper()}{measure.noun[1:]}{unit and ','}{unit}", [trace]
+        line = Line(
+            name=measure.noun,
+            tone="none",
+            unit=measure.unit,
+            xs=list(range(len(records))),
+            ys=[None if value is None else round(value * scale, 4) for value in values],
+            look="thin",
+            signs=signs,
+            texts=texts,
         )
-        ends = [-0.5, len(names) - 0.5]
-        chart["layout"]["xaxis"] = {"type": "category", "range": ends, "nticks": 8, "tickangle": 0}
-        made.append(chart)
+        title = f"{measure.noun[:1].upper()}{measure.noun[1:]}"
+        if measure.unit:
+            title += f", {measure.unit}"
+        span = (-0.5, len(names) - 0.5)
+        made.append(Chart(title=title, span=span, names=names, lines=[line]))
     return made
 
 
@@ -165,22 +129,14 @@ def _since(record: RunRecord) -> list[float]:
 
 
 def _course(
-    subject: Subject,
-    place: int,
-    record: RunRecord,
-    xs: list[float],
-    ys: list[float | None],
-    unit: str,
-) -> dict[str, Any]:
-    colour = _COLOURS[(ord(subject.letter) - ord("A")) % len(_COLOURS)]
-    source = short(subject.titled, _NAME_WIDTH)
-    name = html.escape(f"{subject.letter}: {source}", quote=False)
-    style = {"color": colour, "width": 1.1 if place else 1.8}
-    made = line([], ys, name, colour, unit, line=style)
-    return {
-        **made,
-        "x": xs,
-        "hovertemplate": f"{_SINCE}<br>%{{y:,.2~f}} {unit}<extra>{name}</extra>",
-        "legendgroup": subject.letter,
-        "showlegend": place == 0,
-    }
+    subject: Subject, place: int, xs: Sequence[float], ys: Sequence[float | None], unit: str
+) -> Line:
+    return Line(
+        name=f"{subject.letter}: {short(subject.titled, _NAME_WIDTH)}",
+        tone=f"run-{(ord(subject.letter) - ord('A')) % _TONES}",
+        unit=unit,
+        xs=xs,
+        ys=ys,
+        look="thin" if place else "",
+        legend=place == 0,
+    )

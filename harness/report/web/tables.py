@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -49,24 +48,13 @@ def page_css() -> str:
 
 @functools.cache
 def page_js() -> str:
-    """The script of a page: tables that can be searched, then charts and the live page."""
+    """The script of a page: tables that can be searched, charts, the live page."""
     assets = _HERE / "assets"
-    return "".join((assets / f"{name}.js").read_text("utf-8") for name in ("tables", "page"))
-
-
-@functools.cache
-def plotly_js() -> str:
-    """The library that draws the charts, from the installed package."""
-    # Only this file is needed, and importing the package would take long.
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("plotly is not installed", name="plotly")
-    script = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
-    return script.read_text(encoding="utf-8")
+    names = ("tables", "charts", "page")
+    return "".join((assets / f"{name}.js").read_text("utf-8") for name in names)
 
 
 ASSETS: dict[str, tuple[Callable[[], str], str]] = {
-    "plotly.js": (plotly_js, "text/javascript"),
     "page.js": (page_js, "text/javascript"),
     "page.css": (page_css, "text/css"),
 }

@@ -5,11 +5,13 @@ One file, offline.
 
 from __future__ import annotations
 
+import math
+
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import marked
 from harness.model.figures import percent
 from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Figure
+from harness.report.web.frame import Chart, together
 from harness.report.web.heat_maps import key_heat
 from harness.report.web.parts import list_html
 from harness.report.web.tables import BARS, Cell, named, render, rows_html, short
@@ -32,9 +34,9 @@ def whatif_page(found: WhatIfRecord) -> str:
         "order": _ranking(found),
         "broken": list_html((sentence, "") for sentence in would_break(found)),
     }
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Chart] = {}
     blocks = []
-    for place, part in enumerate(found.schemes):
+    for place, part in sorted(enumerate(found.schemes), key=lambda one: one[1].rank or math.inf):
         parts[f"figures-{place}"] = _figures(found, part)
         blocks.append(Block(f"figures-{place}", part.name))
         if place and part.sample:
@@ -52,10 +54,6 @@ def whatif_page(found: WhatIfRecord) -> str:
                 found.unit,
             )
             blocks.append(Block(name, reads=_READS))
-    ends = [end for figure in figures.values() for end in figure["layout"]["xaxis"]["range"]]
-    for figure in figures.values():
-        # Maps that stand below each other show the same time.
-        figure["layout"]["xaxis"]["range"] = [min(ends), max(ends)]
     sections = (
         Section(
             "summary",
@@ -72,7 +70,7 @@ def whatif_page(found: WhatIfRecord) -> str:
         f"What if: {found.trace}",
         sections,
         parts,
-        figures,
+        together(figures),
         footer=f"Calculated from {found.trace}; table stress harness {found.harness_version}.",
     )
 
@@ -93,7 +91,7 @@ def _figures(found: WhatIfRecord, part: SchemePart) -> str:
     """Each figure of a scheme, beside that of the recorded keys."""
     shown = [found.schemes[0], *([part] if part is not found.schemes[0] else [])]
     return rows_html(
-        ["", *(short(one.name, _NAME_WIDTH) for one in shown)],
+        ["figure", *(short(one.name, _NAME_WIDTH) for one in shown)],
         [[Cell(row.label), *(_cell(row, found, one) for one in shown)] for row in rows(found)],
         1,
         notes=[BARS],

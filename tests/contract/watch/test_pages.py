@@ -40,9 +40,8 @@ def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
     watching.said("ready")
     url, metrics = watching.address("live page"), watching.address("metrics")
     assert get(url, "/")[:2] == (200, "text/html")
-    for path in ("/plotly.js", "/page.js"):
-        status, kind, text = get(url, path)
-        assert (status, kind, len(text) > 1000) == (200, "text/javascript", True)
+    status, kind, text = get(url, "/page.js")
+    assert (status, kind, len(text) > 1000) == (200, "text/javascript", True)
     assert get(url, "/page.css")[:2] == (200, "text/css")
     for path in ("/nothing", "/../etc/passwd"):
         assert get(url, path)[0] == 404
@@ -69,7 +68,7 @@ def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
     for _ in range(5):
         place = urlsplit(url)
         with socket.create_connection((place.hostname, place.port), timeout=10.0) as connection:
-            connection.sendall(b"GET /plotly.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            connection.sendall(b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
             reset = struct.pack("ii", 1, 0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
     assert get(url, "/")[0] == 200

@@ -58,7 +58,7 @@ PATHS = {
     "/stress/runs/%2e%2e/run.json": 404,
     "/stress/..%2fpyproject.toml": 404,
     "/stress/page.py": 404,
-    "/stress/plotly.js": 200,
+    "/stress/page.js": 200,
 }
 """Below the page: what is there after the second run, and what is never given away."""
 

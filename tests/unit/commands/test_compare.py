@@ -49,10 +49,10 @@ def test_a_page_has_the_runs_over_each_other(tmp_path: Path, command: Command) -
     page = tmp_path / "page.html"
     assert f"Page: {page}" in command("compare", one, two, "--html", page)
     made = charts(page)
-    assert [trace["name"][0] for trace in made["chart-entities"]["data"]] == ["A", "B"]
-    assert made["chart-entities"]["data"][0]["x"][0] == 0.5
+    assert [line["name"][0] for line in made["chart-entities"]["lines"]] == ["A", "B"]
+    assert made["chart-entities"]["lines"][0]["xs"][0] == 0.5
     assert {"chart-throttled", "chart-p99", "chart-heat-A", "chart-heat-B"} <= made.keys()
-    assert len({str(chart["layout"]["xaxis"]["range"]) for chart in made.values()}) == 1
+    assert len({str(chart["span"]) for chart in made.values()}) == 1
     assert "Entities/s: A (900) is better" in page.read_text(encoding="utf-8")
     assert "before serves 50% more than after" in command(
         "compare", one, two, "--name", "before", "--name", "after"
@@ -77,10 +77,11 @@ def test_a_trend_goes_by_profile_and_time(tmp_path: Path, command: Command) -> N
     assert re.findall(r"^run-\d", said, re.M) == ["run-1", "run-2", "run-3"]
     assert "Entities/s: 1,000 in the first run, 800 in the last (20% less)." in said
     assert "1 profile with a single run, which shows no trend: another." in said
-    first = charts(page)["chart-0-0"]["data"][0]
-    assert first["y"] == [1000.0, 900.0, 800.0]
-    assert first["x"][0] == "11-01 05:00"
-    assert set(first["marker"]["color"]) == {"#dc4a4a"}, "every run failed a condition"
+    chart = charts(page)["chart-0-0"]
+    [first] = chart["lines"]
+    assert first["ys"] == [1000.0, 900.0, 800.0]
+    assert chart["names"][0] == "11-01 05:00"
+    assert set(first["signs"]) == {"bad"}, "every run failed a condition"
 
 
 def test_a_trend_says_where_settings_changed(tmp_path: Path, command: Command) -> None:

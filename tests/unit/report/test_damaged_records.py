@@ -185,7 +185,6 @@ def checks(record: RunRecord) -> tuple[str, str]:
 
 def make_everything(record: RunRecord, other: RunRecord) -> None:
     """Every output that is a function of a record, and of two side by side."""
-    # As in `document`, which has some megabytes of scripts beside them.
     shown = update(record, live=False)
     for text in (
         embedded(shown["charts"]),

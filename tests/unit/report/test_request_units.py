@@ -58,14 +58,12 @@ def test_pages_show_request_units() -> None:
 def test_the_chart_draws_request_units_with_their_limits() -> None:
     """Everything that was used and the hottest partition, with the limit of each."""
     shown = charts(COSMOS)["chart-main"]
-    assert [trace["name"] for trace in shown["data"]][:2] == ["RU/s used", "hottest partition p0"]
-    whole, hottest = (trace["y"] for trace in shown["data"][:2])
+    assert [line.name for line in shown.lines][:2] == ["RU/s used", "hottest partition p0"]
+    whole, hottest = ([y or 0.0 for y in line.ys] for line in shown.lines[:2])
     assert COSMOS.request_units is not None
     assert sum(whole) == pytest.approx(COSMOS.request_units.total, abs=0.01)
     assert all(mine <= everything for mine, everything in zip(hottest, whole, strict=True))
-    limits = {
-        line["y0"]: line["label"]["text"] for line in shown["layout"]["shapes"] if "label" in line
-    }
+    limits = {level.value: level.text for level in shown.levels}
     assert limits[600.0] == "limit in force 600 (each partition)"
     assert limits[1800.0] == "limit in force 1,800 (account)"
 

@@ -1,5 +1,5 @@
 // Search and sort in the tables that say what their rows are. Sums stay at the end. What the reader
-// asked for is kept while the live page renews a table.
+// asked for is kept while the live page renews a table. A table that is cut can be scrolled by keys.
 "use strict";
 (() => {
   const asked = new Map(); // by what the rows are: the text, the column and the direction
@@ -62,6 +62,19 @@
     show(table, head, rows, sums);
   }
 
-  window.prepareTables = (within) => within.querySelectorAll("table[data-searched]").forEach(prepare);
+  const cut = new ResizeObserver((changes) => changes.forEach(({ target }) => {
+    const wide = target.scrollWidth > target.clientWidth + 1;
+    target.classList.toggle("wide", wide);
+    if (wide || target.scrollHeight > target.clientHeight + 1) {
+      const what = target.querySelector("table")?.dataset.searched;
+      const title = target.closest(".block").querySelector("h2, h3, summary")?.textContent;
+      Object.assign(target, { tabIndex: 0, role: "region", ariaLabel: what ? `Table of ${what}` : title || "Table" });
+    } else ["tabindex", "role", "aria-label"].forEach((name) => target.removeAttribute(name));
+  }));
+
+  window.prepareTables = (within) => {
+    within.querySelectorAll("table[data-searched]").forEach(prepare);
+    within.querySelectorAll(".scroll, pre").forEach((one) => cut.observe(one));
+  };
   window.prepareTables(document);
 })();

@@ -37,6 +37,7 @@ from harness.report.compare.outputs import (
 )
 from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
+from harness.report.web.document import embedded
 from harness.report.web.over_runs import courses
 from tests.support.records import (
     altered,
@@ -272,7 +273,7 @@ def test_of_runs_on_blobs_lines_are_compared() -> None:
         with_heat(with_courses(one), ["a", "b"], lambda row, column: column)
         for one in (run(), lines)
     ]
-    charts = json.dumps([*courses(subjects(*([one] for one in heated))).values()])
+    charts = embedded([*courses(subjects(*([one] for one in heated))).values()])
     assert "Lines/s" in charts
     assert "ntities" not in charts
     [_, said] = warnings(subjects([run()], [run(result="no_target", endpoint=lines.endpoint)]))
