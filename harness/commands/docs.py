@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from rich.markdown import Markdown
@@ -21,7 +21,8 @@ _MOST_FOUND = 20
 _MOST_LINE = 90
 _HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[([^\]]*)\]\((?:[\w./-]*/)?([\w-]+)\.md(?:#[\w-]+)?\)")
+_LINK = re.compile(r"\[([^\]]*)\]\(([\w./-]*?)([\w-]+)\.md(?:#[\w-]+)?\)")
+_SOURCES = re.compile(r"`(?:tests|benchmarks|harness|\.github)/|(?:ARCHITECTURE|CONTRIBUTING)\.md")
 _MARKS = re.compile(r"[*`|]|\]\([^)]*\)|\[")
 
 
@@ -52,8 +53,11 @@ class Docs:
         words = list(args.words)
         named = Path(words[0]).stem.casefold() if len(words) == 1 else ""
         if named in pages:
-            text = _LINK.sub(_command, pages[named].read_text(encoding="utf-8"))
+            text = pages[named].read_text(encoding="utf-8")
+            text = _LINK.sub(lambda link: _command(link, pages), text)
             print(page.render(Markdown(text, hyperlinks=False)))
+            if _SOURCES.search(text):
+                print(page.render(Text("Paths of sources and tests are of the repository", "dim")))
             return 0
         sections = [one for name, path in pages.items() for one in _sections(name, path)]
         if not words:
@@ -80,9 +84,11 @@ def _pages() -> dict[str, Path]:
     return {path.stem.casefold(): path for path in files}
 
 
-def _command(link: re.Match[str]) -> str:
-    """The command that shows the page to which a link leads."""
-    words, name = link.groups()
+def _command(link: re.Match[str], pages: Container[str]) -> str:
+    """The command that shows the page to which a link leads; its words if it is none."""
+    words, folder, name = link.groups()
+    if folder not in ("", "docs/", "../") or name.casefold() not in pages:
+        return words
     command = f"`harness docs {name}`"
     return command if words.endswith(".md") else f"{words} ({command})"
 
