@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 import random
 from collections.abc import Iterator
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli import main
+from harness.commands.schema import schema_of
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
@@ -195,6 +198,9 @@ def test_sweep_deletes_what_is_named_and_listed(
     listed = command("sweep", "-H", endpoint.url)
     assert old in listed
     assert new not in listed
+    swept = json.loads(command("sweep", "-H", endpoint.url, "--json"))
+    jsonschema.validate(swept, schema_of("sweep"))
+    assert [(part["table"], part["deleted"]) for part in swept["tables"]] == [(old, False)]
     assert old in list_tables(endpoint)
     assert "deleted" in command("sweep", "-H", endpoint.url, "--delete", old)
     assert sorted(list_tables(endpoint)) == sorted([new, other])

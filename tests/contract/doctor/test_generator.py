@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 
+import jsonschema
 import psutil
 import pytest
 
+from harness.commands.schema import schema_of
 from harness.doctor.generator import generate
 from harness.measure.record.measured import MachineLoadPart
 
@@ -39,6 +41,7 @@ def test_the_command_examines_azurite_and_this_machine() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("doctor"))
     checks = {check["name"]: check for check in document["checks"]}
     assert document["exit_code"] == 0
     assert document["billable_transactions"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,8 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
 
+from harness.commands.schema import schema_of
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.watch.application import Application
 from tests.contract.watch.conftest import ROOT
@@ -74,9 +77,13 @@ def test_a_proxy_has_no_secret_either(watch: Callable[..., Any]) -> None:
 
 
 def test_only_a_table_was_created(watch: Callable[..., Any]) -> None:
-    """The sentence says so, and that the command failed."""
-    watching = watch("--", sys.executable, "-c", CREATE)
+    """The sentence says so, and that the command failed; also as an object, alone on stdout."""
+    watching = watch("--json", "--", sys.executable, "-c", f"print('its own'){CREATE}")
     assert watching.end() == 4, watching.stderr
+    said = json.loads(watching.stdout)
+    jsonschema.validate(said, schema_of("watch"))
+    assert (said["exit_code"], said["verdict"]) == (4, "inconclusive")
+    assert "its own" in watching.stderr
     record = watching.record
     assert record["watched"]["requests"] == record["watched"]["others"] == 1
     sentence = record["verdict"]["sentence"]

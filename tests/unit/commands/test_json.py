@@ -128,3 +128,8 @@ def test_standard_output_of_a_run_has_the_object_alone(does: str, code: int, pri
     )
     assert (done.returncode, done.stdout) == (code, printed)
     assert "what a library prints" in done.stderr
+
+
+def test_a_record_keeps_to_its_schema() -> None:
+    """That of ``run.json``, as this version writes it."""
+    jsonschema.validate(json.loads(kept().to_json()), schema_of("record"))
