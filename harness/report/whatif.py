@@ -154,8 +154,8 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
         f"of {'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
-        known = ", as far as the trace shows" if part.price.walked_is_lower_bound else ""
-        return f"{text}, and nothing is throttled{known}"
+        shown = " that the trace shows" if part.price.walked_is_lower_bound else ""
+        return f"{text}, and nothing{shown} is throttled"
     throttled = marked(part, percent(part.once.ratio))
     return f"{text}, and {throttled} of the requests are throttled at first"
 

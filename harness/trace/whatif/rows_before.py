@@ -111,7 +111,9 @@ def rows_before(
     known = {table: said.get(table.lower(), said.get(EVERY_TABLE)) for table in tables}
     numbers = {table: number for table, number in known.items() if number is not None}
     scanned = {table for table in tables if (table, WHOLE_TABLE, TracedQuery().bounds) in read}
-    return RowsBefore(rows, frozenset(numbers) | scanned, numbers, read, properties)
+    # Where those that are not known are follows from the others, if there are any.
+    placed = {table for table, number in numbers.items() if rows.get(table) or not number}
+    return RowsBefore(rows, frozenset(placed | scanned), numbers, read, properties)
 
 
 class _Ends:

@@ -316,6 +316,18 @@ def test_rows_of_pages_are_known(tmp_path: Path) -> None:
         assert found.complete == ({""} if pages == 3 else set())
 
 
+@pytest.mark.parametrize("found", [0, 3])
+def test_stated_rows_of_which_none_is_known_may_be_anywhere(tmp_path: Path, found: int) -> None:
+    """What queries walk of them is a lower bound."""
+    with TraceWriter(tmp_path / "t.parquet", TraceHead(started_ms=0, source="watch")) as file:
+        recorder = Recorder()
+        row = page_of(0, [("p", "r")] * found, 0, "p", row_from="a", row_before="b")
+        recorder.add(result_of(row, 0.0), "app", row.detail)
+        file.append(recorder.drain(0.0, final=True))
+    before = rows_before(Trace(tmp_path / "t.parquet"), {"": 1000})
+    assert before.complete == ({""} if found else set())
+
+
 def test_a_failed_query_walks_what_the_same_query_found() -> None:
     """It is a lower bound only if none found its rows."""
     failed = dataclasses.replace(page_of(0, [("p", "r")], 0, "p").shape, outcome=Outcome.THROTTLED)
