@@ -23,8 +23,6 @@ BAD_SETUP = 2
 """Exit code of a process with bad input or set-up; nothing was sent."""
 INTERRUPTED = 3
 """Exit code of a process that was ended before its run began, or by the loss of its master."""
-ONE_OBJECT = "print one JSON object, alone on standard output; its schema: harness schema {}"
-"""The help of ``--json``, for the name of a command."""
 SIGHUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 """The signal of a lost terminal; None on Windows."""
 

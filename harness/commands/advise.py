@@ -14,7 +14,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness import __version__
-from harness.commands.common import Progress, parsed_all, require_apart, say_page, write_page
+from harness.commands.common import (
+    ONE_OBJECT,
+    Progress,
+    parsed_all,
+    require_apart,
+    say_page,
+    write_page,
+)
 from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
 from harness.commands.whatif import Steps, positive_factor
 from harness.gateway.limits import limits_path, load_limits
@@ -27,7 +34,6 @@ from harness.report.advise import Given, advice_json, advice_text
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
 from harness.report.web.advise_page import advise_page
-from harness.startup import ONE_OBJECT
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.understanding import fields_of

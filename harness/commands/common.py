@@ -17,6 +17,8 @@ from typing import TypeVar
 from harness.model.errors import SetupError, cut, echoed, printable_lines
 from harness.report.export.run_folder import write_whole
 
+ONE_OBJECT = "print one JSON object, alone on standard output; its schema: harness schema {}"
+"""The help of ``--json``, for the name of a command."""
 _PART = r"(\d{1,12}(?:\.\d{1,12})?)"
 _DURATION = re.compile(rf"(?:{_PART}h)?(?:{_PART}m)?(?:{_PART}s?)?", re.ASCII)
 _TOLD_EVERY_S = 0.5

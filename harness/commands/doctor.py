@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
+from harness.commands.common import ONE_OBJECT
 from harness.commands.servers import end_by_signal
 from harness.doctor.checks import (
     CheckResult,
@@ -31,9 +32,8 @@ from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
 from harness.model.sessions import TABLE_SESSIONS
 from harness.options import add_endpoint_options
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page
-from harness.startup import ONE_OBJECT
 
 _MOST_WIDTH = 120
 
@@ -152,7 +152,7 @@ class SectionedCheck(RecordPart):
     figures: dict[str, Any]
 
 
-class DoctorOutput(Output):
+class DoctorOutput(CommandOutput):
     """All checks; ``exit_code`` is 1 where a run cannot work, and 3 where checks were not tried."""
 
     checks: tuple[SectionedCheck, ...]

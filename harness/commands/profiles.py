@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.commands.common import Progress, duration
+from harness.commands.common import ONE_OBJECT, Progress, duration
 from harness.commands.records import read_record, record_files
 from harness.endpoint.address import address_of, kind_and_account
 from harness.measure.record.findings import RecordPart
@@ -36,11 +36,10 @@ from harness.profile.profile_loader import (
     unknown_profile,
 )
 from harness.profile.settings.schema import Profile
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.plan import plan_json, plan_text
-from harness.startup import ONE_OBJECT
 
 _MOST_WIDTH = 110
 _VIOLATED = 1
@@ -83,7 +82,7 @@ class ProfilePart(RecordPart):
     toml: str
 
 
-class ProfilesOutput(Output):
+class ProfilesOutput(CommandOutput):
     """The shipped profiles, or the one that was named."""
 
     profiles: tuple[ProfilePart, ...]

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.common import Progress, parsed_all, say_page, write_page
+from harness.commands.common import ONE_OBJECT, Progress, parsed_all, say_page, write_page
 from harness.measure.counts.generator import GeneratorLog
 from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EndpointPart, RecordError, RunRecord
@@ -33,7 +33,6 @@ from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document
-from harness.startup import ONE_OBJECT
 from harness.trace.counting import PASSES, TraceCounts
 from harness.trace.head import TraceHead
 from harness.trace.operations import UNKNOWN

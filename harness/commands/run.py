@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from harness.model.errors import SetupError
 from harness.model.files import shipped
-from harness.startup import ONE_OBJECT
 
 _LOCUST = """\
 import sys
@@ -42,6 +41,7 @@ class Run:
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         # Imported only for the help: a run does not need them, and the import takes a second.
+        from harness.commands.common import ONE_OBJECT
         from harness.options import add_run_options
 
         parser.usage = "harness run PROFILE [options of the harness and of Locust]"

@@ -13,12 +13,12 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from harness.commands.common import ONE_OBJECT
 from harness.model.errors import SetupError, did_you_mean, echoed
 from harness.profile.designs import Documented, documented_designs
 from harness.profile.profile_loader import parse
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
-from harness.report.export.output import Output
-from harness.startup import ONE_OBJECT
+from harness.report.export.output import CommandOutput
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import KeyDesign
 from harness.workload.keys.pickers import PICKERS, Picker, Shape, Uniform
@@ -91,7 +91,7 @@ class Schemes:
         return 0
 
 
-class SchemesOutput(Output):
+class SchemesOutput(CommandOutput):
     """What keys are made of: names, each with a line about it; ``text`` is what is shown."""
 
     text: str

@@ -7,6 +7,7 @@ import datetime as dt
 import sys
 from functools import partial
 
+from harness.commands.common import ONE_OBJECT
 from harness.endpoint.accounts import Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
@@ -14,8 +15,7 @@ from harness.endpoint.admin.tables import delete_table, leftovers
 from harness.measure.record.findings import RecordPart
 from harness.model.errors import SetupError
 from harness.options import add_endpoint_options
-from harness.report.export.output import Output
-from harness.startup import ONE_OBJECT
+from harness.report.export.output import CommandOutput
 
 _WITHIN_S = 60.0
 
@@ -94,7 +94,7 @@ class SweptPart(RecordPart):
     deleted: bool
 
 
-class SweepOutput(Output):
+class SweepOutput(CommandOutput):
     """The leftover tables, deleted or not."""
 
     tables: tuple[SweptPart, ...]

@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-from harness.commands.common import Progress
+from harness.commands.common import ONE_OBJECT, Progress
 from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
 from harness.options import aliases_from
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
     MOST_LISTED,
@@ -24,7 +24,6 @@ from harness.report.terminal.traffic import (
     traffic_json,
     traffic_text,
 )
-from harness.startup import ONE_OBJECT
 from harness.trace.counting import ENTITY_PASSES, PASSES, TraceCounts
 from harness.trace.head import KEPT
 from harness.trace.reader import Trace
@@ -116,7 +115,7 @@ class TraceCommand:
         return 0
 
 
-class ConvertedOutput(Output):
+class ConvertedOutput(CommandOutput):
     """The trace that ``harness trace --to`` wrote; ``notes`` say what is missing."""
 
     trace: str

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness.commands.common import duration, parsed_all, variable_name, whole_number
+from harness.commands.common import ONE_OBJECT, duration, parsed_all, variable_name, whole_number
 from harness.commands.servers import require_consent
 from harness.gateway import limits
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream, on_this_machine
@@ -28,7 +28,6 @@ from harness.report.export.result import run_output
 from harness.report.export.run_folder import check_folder
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
-from harness.startup import ONE_OBJECT
 from harness.watch import watch
 from harness.watch.watch import write_line, write_page
 from harness.watch.watched_run import WatchOptions, WatchPlan

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import __version__
-from harness.commands.common import Progress, require_apart, say_page, whole_number, write_page
+from harness.commands.common import (
+    ONE_OBJECT,
+    Progress,
+    require_apart,
+    say_page,
+    whole_number,
+    write_page,
+)
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
 from harness.model.process import search_rarely
@@ -19,7 +26,6 @@ from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import whatif_json, whatif_text
-from harness.startup import ONE_OBJECT
 from harness.trace.sources import opened
 from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import Scheme, read_scheme

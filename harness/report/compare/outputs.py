@@ -18,7 +18,7 @@ from harness.report.compare.differences import MANY_TIMES, Values, change_of, ju
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.headline import headline
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
@@ -134,7 +134,7 @@ class DifferencePart(RecordPart):
     behind: tuple[str, ...]
 
 
-class ComparisonOutput(Output):
+class ComparisonOutput(CommandOutput):
     """The comparison of runs with the first one.
 
     Attributes:

@@ -18,7 +18,7 @@ from harness.report.columns import NOT_MEASURED
 from harness.report.compare.comparison import differences_of
 from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, room_for_names, table_of
@@ -176,7 +176,7 @@ class TrendPart(RecordPart):
     findings: tuple[str, ...]
 
 
-class TrendsOutput(Output):
+class TrendsOutput(CommandOutput):
     """The runs of each profile; ``single`` are profiles with one run."""
 
     trends: tuple[TrendPart, ...]

@@ -12,7 +12,7 @@ from harness import __version__
 from harness.measure.record.findings import RecordPart
 
 
-class Output(RecordPart):
+class CommandOutput(RecordPart):
     """The object of a command that did its work."""
 
     schema_version: int = 1
@@ -23,7 +23,7 @@ class Output(RecordPart):
         return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
 
-class Failure(Output):
+class Failure(CommandOutput):
     """The object of a command that could not do its work: `harness.startup.failure_json`.
 
     Attributes:

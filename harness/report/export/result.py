@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.measure.record.findings import ConditionPart, RecordPart
 from harness.measure.record.record import RunRecord
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.headline import headline
 from harness.report.passing import passing_of
 from harness.report.sentences import alarms, hottest, next_step
@@ -17,7 +17,7 @@ class HottestPart(RecordPart):
     entities_per_s: float
 
 
-class RunOutput(Output):
+class RunOutput(CommandOutput):
     """Verdict, conditions and main figures of a run or a watch.
 
     Attributes:
@@ -47,7 +47,7 @@ class RunOutput(Output):
     hottest: HottestPart | None
 
 
-class RepeatsOutput(Output):
+class RepeatsOutput(CommandOutput):
     """The runs of ``harness run --repeat``.
 
     Attributes:

@@ -19,7 +19,7 @@ from harness.profile.checks.listed_keys import ListedKeys
 from harness.profile.checks.seen import OTHER_KEYS, Seen
 from harness.profile.practices.checklist import Finding, of_severity
 from harness.profile.practices.practice import Severity, Source
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.names import partition_name, shortened
 from harness.report.predicted import range_words
 from harness.report.terminal.keys import KeysPart, keys_part, keys_shown, keys_verdict
@@ -115,7 +115,7 @@ class FindingPart(RecordPart):
     sources: tuple[Source, ...]
 
 
-class CheckOutput(Output):
+class CheckOutput(CommandOutput):
     """What was compared with the practices, and the findings, worst first.
 
     Attributes:

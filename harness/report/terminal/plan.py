@@ -11,7 +11,7 @@ from harness.model.figures import counted, data_size, duration, number, percent
 from harness.model.services.service import Service
 from harness.profile.build.plan import Cost, Plan, PlannedKind, PlannedPhase
 from harness.profile.practices.practice import CHECKLIST
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page, facts, table_of
 from harness.report.terminal.request_units import ChargesPart, charges_part, charges_shown
 
@@ -54,7 +54,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
     )
 
 
-class PlanOutput(Output):
+class PlanOutput(CommandOutput):
     """What a run would do and cost: see `Plan`; None where the load has no rate, or no bound.
 
     Attributes:

@@ -17,7 +17,7 @@ from harness.measure.record.measured import HeatPart, KeyRangePart, OperationPar
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling
 from harness.model.services.service import PUBLISHED
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
     Cell,
@@ -293,7 +293,7 @@ def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
     return [page.section("unknown", facts(rows, page))] if rows else []
 
 
-class PeakPart(RecordPart):
+class BusiestPart(RecordPart):
     """The busiest ``seconds`` in a row: when they begin, and their mean rate."""
 
     seconds: int
@@ -301,7 +301,7 @@ class PeakPart(RecordPart):
     entities_per_s: float
 
 
-class TraceOutput(Output):
+class TraceOutput(CommandOutput):
     """What a trace holds; operations, partitions and heat map as in a ``run.json``.
 
     Attributes:
@@ -323,7 +323,7 @@ class TraceOutput(Output):
     bytes_received: int
     seconds: float
     operations: tuple[OperationPart, ...]
-    peaks: tuple[PeakPart, ...]
+    peaks: tuple[BusiestPart, ...]
     partitions: int
     exact: bool
     hottest_partitions: tuple[PartitionPart, ...]
@@ -349,7 +349,7 @@ def traffic_json(traffic: Traffic) -> str:
         seconds=traffic.seconds,
         operations=tuple(map(OperationPart.recorded, snapshot.operations)),
         peaks=tuple(
-            PeakPart(
+            BusiestPart(
                 seconds=peak.width_s,
                 at=dt.datetime.fromtimestamp(peak.second, dt.UTC).isoformat(),
                 entities_per_s=round(peak.entities_per_s, 3),

@@ -27,7 +27,7 @@ from harness.model.target import partition_target
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
 from harness.profile.load.search import Step, StepOutcome
-from harness.report.export.output import Output
+from harness.report.export.output import CommandOutput
 from harness.report.export.result import RepeatsOutput, RunOutput, run_output
 from harness.report.terminal.live import (
     PROGRESS_WIDTH,
@@ -177,7 +177,7 @@ class Console:
             self._out.flush()
 
 
-def _print_object(output: Output) -> None:
+def _print_object(output: CommandOutput) -> None:
     with contextlib.suppress(OSError, ValueError):
         startup.tell_program(output.to_json())
 
