@@ -78,7 +78,7 @@ partition_key = "{{time:ticks}}"
 partitions = 200
 [mix]
 insert = 1
-{_LOAD.partition("[mix]")[0]}""",
+{_LOAD.partition("[mix]")[0].replace("= 50", "= 100")}""",
 }
 _FAST = ("--throttling", "limits.toml", "--set", "retry.backoff_s=0.2")
 _ONE = (
@@ -87,6 +87,8 @@ _ONE = (
 )
 _EXAMPLE = ROOT / "examples" / "hot-tenant" / "hot-tenant.parquet"
 _LOG = ROOT / "examples" / "append-only-log"
+# An example, or a part of the tests.
+_SHOP = next(file for part in ("examples", "tests") for file in (ROOT / part).rglob("shop.py"))
 
 
 class Picture(NamedTuple):
@@ -148,7 +150,7 @@ _PICTURES = (
         "An application of eight web shops runs unchanged; one shop has most of the orders.",
         (
             *("watch", "--limits", "limits.toml", "--"),
-            *(sys.executable, str(ROOT / "tests" / "support" / "watched" / "shop.py"), "25"),
+            *(sys.executable, str(_SHOP), "25"),
         ),
         VerdictResult.THROTTLED,
     ),
@@ -197,8 +199,11 @@ def _report(picture: Picture, work: Path, page: Path) -> str:
     """
     if picture.verdict is None:
         said = _harness(picture, work, ("--html", str(page)))
-        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", said)]
-        return next(part for part in paragraphs if part.startswith(("Best: ", "table ")))
+        answer = re.split(
+            r"^(which is better|table \S+) ─+\n", said, maxsplit=1, flags=re.MULTILINE
+        )[2]
+        paragraph = " ".join(answer.partition("\n\n")[0].split())
+        return re.split(r"(?<=\.) (?=[A-Z])", paragraph)[0]
     for number in range(_TRIES):
         out = work / f"{picture.name}-{number}"
         said = _harness(picture, work, ("--out", str(out)))
