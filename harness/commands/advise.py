@@ -41,9 +41,10 @@ from harness.trace.reader import Trace
 from harness.trace.sources import opened
 
 _MOST_WIDTH = 140
-_PROCESSES = 2
-_TOGETHER = 400_000
+_TOGETHER = 200_000
 """Operations times schemes from which on a second process saves time."""
+_TRIES = 10
+"""How often the traffic is calculated to find a first limit, about."""
 
 
 class Advise:
@@ -173,22 +174,22 @@ class _Calculation:
     def __call__(
         self, trace: Trace, tried: Sequence[Candidate], first_limits: bool
     ) -> WhatIfRecord:
-        steps = Steps(trace.operations)
-        if len(tried) < _PROCESSES or trace.operations * len(tried) < _TOGETHER:
-            found = self._question.asked(trace, tried, first_limits, steps)
+        steps, asked = Steps(trace.operations), self._question.asked
+        work = trace.operations * len(tried) * (_TRIES if first_limits else 1)
+        try:
+            if len(tried) < 2 or work < _TOGETHER:
+                return asked(trace, tried, first_limits, steps)
+            context = multiprocessing.get_context("spawn")
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+                half = self._question, trace.path, tried[1::2], first_limits
+                job = pool.submit(_calculated, *half)
+                found = asked(trace, tried[::2], first_limits, steps)
+                others = job.result().schemes[1:]
+        finally:
             steps.end()
-            return found
-        shares = [tried[place::_PROCESSES] for place in range(_PROCESSES)]
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
-            jobs = [
-                pool.submit(_calculated, self._question, trace.path, share, first_limits)
-                for share in shares
-            ]
-            first, *others = [job.result() for job in jobs]
-        parts = {part.name: part for one in (first, *others) for part in one.schemes[1:]}
-        ordered = [first.schemes[0], *(parts[one.name] for one in tried)]
-        return first.model_copy(update={"schemes": tuple(ordered)})
+        parts = {part.name: part for part in (*found.schemes[1:], *others)}
+        ordered = [found.schemes[0], *(parts[one.name] for one in tried)]
+        return found.model_copy(update={"schemes": tuple(ordered)})
 
 
 def _calculated(

@@ -113,7 +113,8 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
     if table.stays_bad:
         said += [Text(), Text("What stays bad", "bold")]
         said += (Text(page.show(sentence)) for sentence in table.stays_bad)
-    return [*said, Text(), Text("The keys, as they were understood", "bold"), _fields(table, page)]
+    fields = _fields(table, page) if table.fields else Text("no part that differs is known")
+    return [*said, Text(), Text("The keys, as they were understood", "bold"), fields]
 
 
 def _fields(table: TableAdvicePart, page: Page) -> Table:

@@ -271,9 +271,9 @@ KNOWN = tuple(
     for name, made, rate, answer, known, keys in (
         ("log by day", _log_by_day, 1, CHANGE, "day and buckets", (":bucket", ":hash")),
         ("hot tenant", _hot_tenant, 2, CHANGE, "tenant and buckets", (":bucket", "{invoice")),
-        ("hot row", _hot_row, 3, NO_KEY, "one row takes 38%", ()),
+        ("hot row", _hot_row, 3, NO_KEY, "none: one row takes 38%", ()),
         ("readings by device", _devices, 1, CHANGE, "device", ("{device",)),
-        ("time too coarse", _too_coarse, 1, CHANGE, "region and day, or month", ("{row_date:",)),
+        ("time too coarse", _too_coarse, 1, CHANGE, "region and day", ("{row_date:",)),
         ("time too fine", _too_fine, 1, FINE, "device and hour, for the queries", ("{time:hour}",)),
         (
             "monthly report",
@@ -284,10 +284,10 @@ KNOWN = tuple(
             ("{customer:bucket",),
         ),
         ("social feed", _feed, 1, CHANGE, "user", ("{user",)),
-        ("two properties", _two_properties, 1, NO_KEY, "a second copy by Email", ()),
+        ("two properties", _two_properties, 1, NO_KEY, "none: a second copy under Email", ()),
         ("tied by transactions", _tied, 1, CHANGE, "store and order", ("{order",)),
-        ("even load", _even, 1, FINE, "nothing", ()),
-        ("one of three", _one_of_three, 1, CHANGE, "buckets, of one table", (":bucket", "{event")),
+        ("even load", _even, 1, FINE, "none: today's are fine", ()),
+        ("one of three", _one_of_three, 1, CHANGE, "buckets, of this table", (":bucket", "{event")),
         ("a property", _property, 1, CHANGE, "CustomerId", ("{CustomerId",)),
     )
 )

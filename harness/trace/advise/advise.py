@@ -53,9 +53,9 @@ from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.screening import screen
 from harness.trace.whatif.whatif import what_if
 
-_MOST_SIMULATED, _LEAST_SIMULATED = 20, 6
+_MOST_SIMULATED = 20
 _OPERATIONS = 200_000
-"""About so many operations are simulated to compare candidates."""
+"""About so many requests are simulated to compare candidates."""
 _FINALISTS, _FINALISTS_OF_MANY = 5, 3
 _MOST_UNKNOWN = 0.5
 
@@ -178,7 +178,9 @@ def _advised(
         transactions=traffic.transactions > 0,
         queries=any(not query.whole for query in traffic.queries),
     )
-    bounds = [each_row(understanding, traffic.table), splitting(understanding, traffic.table)]
+    bounds = [each_row(understanding, traffic.table)]
+    if traffic.transactions:
+        bounds.append(splitting(understanding, traffic.table))
     served, by_account = _served(busiest, found)
     loads = screen(
         busiest,
@@ -187,10 +189,9 @@ def _advised(
         account_per_s=by_account,
         rate=question.rate,
     )
-    most = max(_LEAST_SIMULATED, min(_MOST_SIMULATED, _OPERATIONS // max(1, busiest.operations)))
-    chosen = screened(loads, tried, served, most)
+    chosen = screened(loads, tried, served, _OPERATIONS)[:_MOST_SIMULATED]
     exact = calculate(busiest, [*chosen, *bounds], False)
-    many = most < _MOST_SIMULATED
+    many = busiest.operations * _MOST_SIMULATED > _OPERATIONS
     last = finalists(_trials(exact, chosen), today, _FINALISTS_OF_MANY if many else _FINALISTS)
     found = calculate(busiest, last, True)
     judged = _trials(found, last)
@@ -207,14 +208,14 @@ def _advised(
             break
         kept = {one.candidate.name for one in proposals}
         judged = [one for one in judged if one not in proposed or one.candidate.name in kept]
-    rows, split = (Trial(exact, part) for part in exact.schemes[-2:])
+    rows, *split = (Trial(exact, part) for part in exact.schemes[-len(bounds) :])
     evidence = KeyEvidence(
         traffic=traffic,
         today=kept_today,
         best=proposals[0] if proposals else None,
         each_row=rows,
         each_row_helps=helps(rows, today),
-        splitting=split if traffic.transactions and helps(split, today) else None,
+        splitting=next((one for one in split if helps(one, today)), None),
         longer=longer,
         tried=len(tried),
         simulated=len(chosen),

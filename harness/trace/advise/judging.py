@@ -10,6 +10,8 @@ on the Pareto front.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import sys
 from collections.abc import Sequence
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
@@ -24,6 +26,9 @@ _PLENTY = 10 * ENOUGH
 _LEAST_FACTOR = 1e-6
 _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
+_MOST_BILLABLE = 4
+"""Keys are not calculated if others, that throttle nothing, need so many times fewer requests."""
+_LEAST = 6
 _MOST_SCANS = 0.01
 """Share of the operations that may read the whole table."""
 _MOST_UNVALUED = 0.1
@@ -159,9 +164,9 @@ def _dominates(first: Trial, second: Trial) -> bool:
 
 
 def screened(
-    found: Sequence[ScreenedScheme], tried: Sequence[Candidate], served_per_s: float, count: int
+    found: Sequence[ScreenedScheme], tried: Sequence[Candidate], served_per_s: float, requests: int
 ) -> list[Candidate]:
-    """The candidates that are worth a calculation.
+    """The candidates that are worth a calculation, as many as have about so many requests.
 
     Args:
         served_per_s: Entities that a partition serves.
@@ -174,6 +179,9 @@ def screened(
         and one.unvalued <= _MOST_UNVALUED * one.operations
         and one.scans <= _MOST_SCANS * one.operations
     ]
+    served = [one.standing.billable for one, _ in usable if one.over < THROTTLED_NOISE]
+    most = _MOST_BILLABLE * min(served, default=sys.maxsize)
+    usable = [one for one in usable if one[0].standing.billable <= most]
     standings = [
         dataclasses.replace(one.standing, hottest=max(one.standing.hottest, served_per_s / ENOUGH))
         for one, _ in usable
@@ -187,7 +195,14 @@ def screened(
             lambda one: (round(one[1].throttled, 2), one[2][1].distance, one[1].billable),
         )
     ]
-    return _in_turn([[one[2][1] for one in order] for order in orders], count)
+    costs = {candidate.name: one.standing.billable for one, candidate in usable}
+    ordered = _in_turn([[one[2][1] for one in order] for order in orders], len(usable))
+    spent = itertools.accumulate(costs[one.name] for one in ordered)
+    return [
+        one
+        for place, (one, cost) in enumerate(zip(ordered, spent, strict=True))
+        if place < _LEAST or cost <= requests
+    ]
 
 
 def finalists(trials: Sequence[Trial], today: Trial, count: int) -> list[Candidate]:

@@ -109,6 +109,12 @@ def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -
         )
     if trace.operations < _FEW:
         said.append(f"It has {counted(trace.operations, 'operation')} only: shares are rough.")
+    if failed := sum(table.failed for table in tables):
+        share = percent(failed / max(1, trace.operations))
+        said.append(
+            f"{counted(failed, 'operation')} ({share}) got an error or no answer when recorded. "
+            "They count as if served; what such a query would have read is not known."
+        )
     if unknown := sum(table.unknown for table in tables):
         share = percent(unknown / max(1, trace.operations))
         said.append(
@@ -152,6 +158,7 @@ def _load(when: str, trial: Trial) -> str:
     share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
     throttled = _share(trial)
     throttled += " is throttled" if throttled == _NOTHING else " of the requests are throttled"
+    throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
         throttled += f", by the limit of the {_rule(part)}"
     named = f", {hottest!r}," if hottest else ""
@@ -292,16 +299,17 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
             f"PartitionKey {longer.partition_key} a query over a range reads one partition."
         )
     for query in traffic.queries:
-        if query.scanned < _NOTABLE * traffic.entities or query.scanned < _DENSE * query.returned:
+        much = query.scanned >= max(_NOTABLE * traffic.entities, _DENSE * query.returned)
+        if not (much and query.compared):
             continue
         if best is not None and not set(query.compared).isdisjoint(best.candidate.properties):
             continue
         where = "the whole table" if query.whole else "a partition"
-        by = f" and compare {listed(query.compared)}" if query.compared else ""
         said.append(
-            f"{counted(query.count, 'query', 'queries')} over {where}{by}: "
-            f"{query.scanned / max(1, query.returned):,.0f} entities are read for each one "
-            "returned. Store the entities a second time, under keys that begin with what is "
-            f"compared.{_unrecorded(query, traffic)}"
+            f"{counted(query.count, 'query', 'queries')} over {where} "
+            f"{agreed(query.count, 'compares', 'compare')} {listed(query.compared)}: "
+            f"{query.scanned:,} entities are read, and {query.returned:,} returned. Store the "
+            "entities a second time, under keys that begin with what is compared."
+            f"{_unrecorded(query, traffic)}"
         )
     return said

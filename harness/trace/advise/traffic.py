@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.outcome import Outcome
 from harness.trace.engine import Engine
 from harness.trace.head import ending
 from harness.trace.operations import TracedQuery
@@ -27,6 +28,7 @@ WINDOW_S = 10
 BUSY_OPERATIONS = 20_000
 """Operations that candidates are screened with."""
 
+_WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
 _OF_TABLE = f"FROM {FILES} WHERE coalesce(table_name, '') = $table"
 _WINDOW = "epoch_ms(sent_at) // $window_ms"
 _TABLES = f"""
@@ -36,10 +38,11 @@ WITH counted AS (
         count(*) FILTER (partition_key IS NULL OR (
             row_key IS NULL AND kind NOT IN ('{Kind.QUERY}', '{Kind.TRANSACTION}'))) AS unknown,
         count(*) FILTER (kind = '{Kind.TRANSACTION}') AS transactions,
+        count(*) FILTER (outcome IN ({_WANTED})) AS failed,
         min(epoch_ms(sent_at)) AS first_ms, max(epoch_ms(sent_at)) AS last_ms
     FROM {FILES} GROUP BY ALL)
-SELECT name, sum(operations), sum(entities), sum(unknown), sum(transactions), max(entities),
-    (max(last_ms) - min(first_ms)) / 1000
+SELECT name, sum(operations), sum(entities), sum(unknown), sum(transactions), sum(failed),
+    max(entities), (max(last_ms) - min(first_ms)) / 1000
 FROM counted GROUP BY name ORDER BY max(entities) DESC, name LIMIT {MOST_TABLES + 1}
 """
 _KEYS = f"""
@@ -129,6 +132,7 @@ class TableTraffic:
 
     Attributes:
         unknown: Operations of which the trace lacks a key.
+        failed: Operations that failed, and are wanted again: throttled, or without an answer.
         seconds: From its first operation to its last.
         peak_per_s: Entities a second of the busiest 10 s, of all partitions together.
         keys: PartitionKeys and RowKeys of a sample of its entities.
@@ -143,6 +147,7 @@ class TableTraffic:
     entities: int
     unknown: int
     transactions: int
+    failed: int
     peak_per_s: float
     seconds: float
     keys: tuple[tuple[str, str], ...] = ()
@@ -179,10 +184,11 @@ class TraceTables:
                 entities=int(entities or 0),
                 unknown=int(unknown),
                 transactions=int(transactions),
+                failed=int(failed),
                 peak_per_s=float(most or 0) / WINDOW_S,
                 seconds=float(seconds or 0),
             )
-            for name, operations, entities, unknown, transactions, most, seconds in found
+            for name, operations, entities, unknown, transactions, failed, most, seconds in found
         ]
 
     def looked_at(self, traffic: TableTraffic) -> TableTraffic:
