@@ -68,6 +68,12 @@ def titled(table: TableAdvicePart) -> str:
     return f"table {table.table}" if table.table else "the table"
 
 
+def example(table: TableAdvicePart, place: int) -> tuple[tuple[str, str], ...]:
+    """Today's keys of an entity, and those of the proposal at a place; empty if none are known."""
+    assert table.found is not None
+    return table.found.schemes[1 + place].sample[:1]
+
+
 def field_rows(table: TableAdvicePart) -> list[tuple[str, str, str, str, str]]:
     """What the keys are made of: key, field, kind, number of values and examples."""
     return [
@@ -104,6 +110,8 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
             ("PartitionKey", page.show(proposal.partition_key)),
             ("RowKey", page.show(proposal.row_key)),
         ]
+        for old, new in example(table, place):
+            rows += [("for example", page.show(old)), ("becomes", page.show(new))]
         if proposal.trade:
             rows.append(("trade", page.show(proposal.trade)))
         said += [Text(), Text(page.show(f"{name}: {proposal.idea}")), grid(rows)]

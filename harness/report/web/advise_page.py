@@ -9,6 +9,7 @@ from harness.report.advise import (
     advice_heading,
     commands,
     compared_rows,
+    example,
     field_rows,
     titled,
 )
@@ -26,8 +27,8 @@ def advise_page(found: AdviceRecord, given: Given) -> str:
     parts = {
         "head": render(
             "head.html",
-            name=f"Which keys: {found.trace}",
-            question=advice_heading(found),
+            name=found.tables[0].headline,
+            question=f"{titled(found.tables[0])} of {found.trace}: {advice_heading(found)}",
             facts=[],
         )
     }
@@ -67,17 +68,19 @@ def _parts(number: int, table: TableAdvicePart) -> list[tuple[Block, str]]:
         said.append(
             (Block(f"compared-{number}", "Side by side"), rows_html(["", *names], compared, 1))
         )
+        heads = ["keys", "PartitionKey", "RowKey", "for example", "trade"]
         proposed = [
             [
                 Cell(one.name),
                 Cell(one.partition_key, "name"),
                 Cell(one.row_key, "name"),
+                Cell("; ".join(f"{old} → {new}" for old, new in example(table, place)), "name"),
                 Cell(one.trade),
-            ]
-            for one in table.proposals
+            ][: 5 if len(table.proposals) > 1 else 4]
+            for place, one in enumerate(table.proposals)
         ]
-        heads = ["keys", "PartitionKey", "RowKey", "trade"]
-        said.append((Block(f"keys-{number}", "Keys"), rows_html(heads, proposed, 4)))
+        heads = heads[: len(proposed[0])]
+        said.append((Block(f"keys-{number}", "Keys"), rows_html(heads, proposed, len(heads))))
     said.append((Block(f"bad-{number}", "What stays bad"), _sentences(table.stays_bad)))
     if table.fields:
         heads = ["key", "field", "is", "different", "examples"]
