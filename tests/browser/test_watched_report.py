@@ -15,7 +15,7 @@ from tests.support.web_pages import UPDATE, Pages
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
-SHOP = Path(__file__).parents[1] / "support" / "watched" / "shop.py"
+SHOP = Path(__file__).parents[2] / "examples" / "web-shops" / "shop.py"
 LIMITS = "[partition]\nentities_per_s = 60.0\n"
 """Refuses the busy shop soon, on a slow machine too."""
 SECONDS = 45 if UPDATE else 6

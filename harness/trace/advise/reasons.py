@@ -160,11 +160,12 @@ def _load(when: str, trial: Trial) -> str:
     throttled += " is throttled" if throttled == _NOTHING else " of the requests are throttled"
     throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
-        throttled += f", by the limit of the {_rule(part)}"
+        throttled += f", by the limit of {_owner(_rule(part))}"
     named = f", {hottest!r}," if hottest else ""
+    over = "on average" if found.seconds < peak.width_s * found.rate else "in the busiest 10 s"
     rate = marked(part, number(peak.per_s))
     return (
-        f"{when} the hottest partition{named} has {rate} {found.unit}/s in the busiest 10 s, "
+        f"{when} the hottest partition{named} has {rate} {found.unit}/s {over}, "
         f"{served} of what one serves{share}; {throttled}{_first_limit(trial)}."
     )
 
@@ -177,14 +178,19 @@ def _first_limit(trial: Trial) -> str:
     first, factor = trial.part.first_limit, trial.factor
     if trial.throttled:
         return ""
-    of = "a partition" if first is None else f"a {first.rule}"
-    if first is not None and first.rule == ACCOUNT:
-        of, factor = (
-            ("the account", trial.until) if trial.until < factor else ("a partition", factor)
-        )
+    rule = "partition" if first is None else first.rule
+    if rule == ACCOUNT and trial.until < factor:
+        factor = trial.until
+    elif rule == ACCOUNT:
+        rule = "partition"
     bound = "or before " if trial.part.price.walked_is_lower_bound else ""
     times = f"{bound}x {_times(factor * trial.found.rate)}"
-    return f"; at {times} the first limit is met, that of {of}"
+    return f"; at {times} the first limit is met, that of {_owner(rule)}"
+
+
+def _owner(rule: str) -> str:
+    """Whose limit a rule is."""
+    return {ACCOUNT: "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
 
 
 def _times(factor: float) -> str:

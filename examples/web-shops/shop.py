@@ -1,4 +1,6 @@
-"""Orders of eight web shops, of which one is busy: ``python shop.py SECONDS``.
+"""Orders of eight web shops, of which one is busy: ``python shop.py SECONDS [PAUSE]``.
+
+Each of 16 customers pauses for some seconds between two orders, 0.04 by default.
 
 It knows nothing of a harness, and lets azure-data-tables retry. At its end it prints how many
 orders were placed, and how many failed.
@@ -29,7 +31,7 @@ def connected() -> TableClient:
     )
 
 
-def buy(customer: int, until_s: float, orders: Counter[str]) -> None:
+def buy(customer: int, until_s: float, pause_s: float, orders: Counter[str]) -> None:
     """Place orders, most of them at one shop, and look at some of them again."""
     rng = random.Random(customer)
     with connected() as table:
@@ -49,10 +51,10 @@ def buy(customer: int, until_s: float, orders: Counter[str]) -> None:
                 orders["placed"] += 1
             except AzureError:
                 orders["failed"] += 1
-            time.sleep(PAUSE_S)
+            time.sleep(pause_s)
 
 
-def main(seconds: float) -> None:
+def main(seconds: float, pause_s: float = PAUSE_S) -> None:
     """Let all customers buy for some seconds."""
     text = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
     with TableServiceClient.from_connection_string(text) as service:
@@ -60,7 +62,8 @@ def main(seconds: float) -> None:
     until_s = time.monotonic() + seconds
     orders: Counter[str] = Counter()
     customers = [
-        threading.Thread(target=buy, args=(number, until_s, orders)) for number in range(CUSTOMERS)
+        threading.Thread(target=buy, args=(number, until_s, pause_s, orders))
+        for number in range(CUSTOMERS)
     ]
     for customer in customers:
         customer.start()
@@ -70,4 +73,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(*map(float, sys.argv[1:]))
