@@ -147,7 +147,7 @@ class TableTraffic:
     entities: int
     unknown: int
     transactions: int
-    failed: int
+    failed: int = 0
     peak_per_s: float
     seconds: float
     keys: tuple[tuple[str, str], ...] = ()
