@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.resources import files as files_of
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from harness.report.compare.comparison import Subject, compare
 from harness.report.compare.repeats import trends_of
@@ -88,6 +89,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return made
 
 
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script that looks for what keeps people from using a page."""
+    return (files_of("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read(
     pages: Pages, files: dict[str, str], scheme: Literal["light", "dark"]
@@ -100,6 +107,27 @@ def test_every_text_can_be_read(
         seen, faint = page.evaluate(FAINT_TEXTS, 4.5)
         assert seen > 50, name
         assert faint == [], name
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(browser: Browser, files: dict[str, str], axe: str, width: int) -> None:
+    """No violation that it calls moderate or worse, with everything open."""
+    for name, url in files.items():
+        # The script that looks is none of the page's own, which its policy would refuse.
+        context = browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True)
+        try:
+            page = context.new_page()
+            page.goto(url)
+            page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+            page.wait_for_timeout(200)
+            page.evaluate(axe)
+            found = page.evaluate("axe.run()")["violations"]
+            assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        finally:
+            context.close()
+        assert [
+            (one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] != "minor"
+        ] == [], name
 
 
 def test_every_column_has_a_heading(pages: Pages, files: dict[str, str]) -> None:
