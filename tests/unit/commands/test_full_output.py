@@ -67,7 +67,7 @@ def test_a_report_that_does_not_fit_leaves_the_earlier_one(
     shutil.copy(KEPT, tmp_path / "run.json")
     (tmp_path / "report.html").write_text("the earlier one", encoding="utf-8")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
         assert main(["report", str(tmp_path)]) == 2
     finally:
