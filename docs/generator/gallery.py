@@ -87,8 +87,7 @@ _ONE = (
 )
 _EXAMPLE = ROOT / "examples" / "hot-tenant" / "hot-tenant.parquet"
 _LOG = ROOT / "examples" / "append-only-log"
-# An example, or a part of the tests.
-_SHOP = next(file for part in ("examples", "tests") for file in (ROOT / part).rglob("shop.py"))
+_SHOP = ROOT / "examples" / "web-shops" / "shop.py"
 
 
 class Picture(NamedTuple):

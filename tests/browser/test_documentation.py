@@ -23,6 +23,7 @@ QUESTIONS = {
     "exit codes": "ci.html#exit-codes",
     "scheme": "whatif.html#a-scheme",
     "own scenario": "scenario.html",
+    "tutorial": "tutorial.html",
     "which partitionkey": "questions.html#which-partitionkey-should-i-use",
     "grafana": "dashboards.html",
     "several machines": "machines.html",
