@@ -339,7 +339,7 @@ class Arrivals:
                 del self._of[table]
 
     def _between(self, place: Place, since_s: float, until_s: float) -> list[Arrival]:
-        """What came or went after an instant, up to another one."""
+        """What came or went from an instant on, before another one."""
         found = self._of.get(place[0], {}).get(place[1], [])
-        first = bisect.bisect_right(found, since_s, key=_AT_S)
-        return found[first : bisect.bisect_right(found, until_s, key=_AT_S)]
+        first = bisect.bisect_left(found, since_s, key=_AT_S)
+        return found[first : bisect.bisect_left(found, until_s, key=_AT_S)]

@@ -197,6 +197,8 @@ class Simulation:
         """A query that is tried again, with the rows that came or went since it was refused."""
         now_s, number, place, attempt, entities, shift, origin = request
         since_s, _, several = self._queries.pop(number)
+        # At one instant retries come first. What comes with a first attempt came before it.
+        since_s = since_s if attempt > 2 else math.nextafter(since_s, math.inf)
         effect = None
         if origin is not None and origin[1] >= 0:
             effect = origin[0].of(origin[1])

@@ -122,7 +122,7 @@ def requested(loads: Loads) -> list[Request]:
     ]
 
 
-@given(st.integers(0, 2**32), st.sampled_from([(), (0.3,), (0.2, 0.7, 1.6)]))
+@given(st.integers(0, 2**32), st.sampled_from([(), (0.30007,), (0.20003, 0.70011, 1.60023)]))
 def test_refused_writes_leave_fewer_rows_to_scan(seed: int, waits: tuple[float, ...]) -> None:
     """The decisions are those of the model with all rows at hand: with retries and without."""
     made = drawn(random.Random(seed))
