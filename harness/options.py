@@ -13,10 +13,10 @@ from typing import Any
 
 from harness.measure.counts.redaction import Aliases
 from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
+from harness.model.entity import MOST_PROPERTIES
 from harness.model.errors import SetupError, cut
 from harness.model.sessions import SESSIONS
 from harness.profile.settings.parts import Session
-from harness.trace.schema import MOST_PROPERTIES
 
 _SESSION = Session.model_fields["kind"]
 METRICS_PORT = 9646

@@ -23,6 +23,8 @@ MAX_TRANSACTION_OPERATIONS = 100
 MAX_PAGE_ENTITIES = 1000
 """Of one answer to a query ("Query timeout and pagination")."""
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+MOST_PROPERTIES = 20
+"""Properties whose values a trace has."""
 
 ETAG = "odata.etag"
 """Key of the ETag in an entity that was read; no property can have this name."""

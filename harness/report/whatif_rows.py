@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import marked
 from harness.model.figures import duration, number, percent
+from harness.model.partition import MADE_UP
 from harness.report.names import partition_name
-from harness.trace.replay.initial_rows import MADE_UP
 
 _IN_UNITS = {
     "hottest partition": "hottest PartitionKey",

@@ -38,9 +38,10 @@ from harness.trace import grouping
 from harness.trace.engine import Engine, Tell
 from harness.trace.head import TraceError
 from harness.trace.operations import UNKNOWN, TracedShape
-from harness.trace.reader import LATEST_MS, Trace, require_numbers, shape_of
+from harness.trace.reader import Trace
 from harness.trace.schema import MOST_KEY, MOST_LISTED
 from harness.trace.spans import Span
+from harness.trace.valid_values import LATEST_MS, require_numbers, shape_of
 
 PASSES, ENTITY_PASSES = 4, 2
 """How often a trace is read to be counted, and for its hottest entities."""

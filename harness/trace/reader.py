@@ -22,12 +22,11 @@ import orjson
 
 from harness.model.figures import counted
 from harness.model.operation import Kind
-from harness.model.outcome import Outcome, Scope
+from harness.model.outcome import Outcome
 from harness.trace.blocks import detail_in, values_in
 from harness.trace.engine import Engine, Tell
 from harness.trace.head import TraceError, TraceHead, ending
 from harness.trace.operations import (
-    Answer,
     Batch,
     Detail,
     RecordedValues,
@@ -48,6 +47,7 @@ from harness.trace.schema import (
     values_of,
 )
 from harness.trace.spans import Group, Span, spans_of
+from harness.trace.valid_values import LATEST_MS, MOST, OUTCOMES, require_numbers, shape_of
 from harness.trace.writer import ENDING
 
 MOST_WAITING = 500_000
@@ -57,25 +57,12 @@ _ANSWERED_VALUES = 8 * ROWS
 _SHAPES = shapes_of(CLIENT_SHAPE)
 _MOST_ANSWERS = 50_000
 """Of the shapes that are kept."""
-LATEST_MS = 4_102_444_800_000
-"""The year 2100."""
-_MOST = {
-    "at": LATEST_MS,
-    "took": 2**42,
-    "entities": 2**31,
-    "returned": 2**31,
-    "sent": 2**40,
-    "received": 2**40,
-}
 _MOST_NOTES, _MOST_NOTED = 20, 500
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _DETAILED = (Kind.QUERY, Kind.TRANSACTION)
 _FIRST_MS = operator.attrgetter("first_ms")
-_KINDS = {kind.value: kind for kind in Kind}
-_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _STRUCT = re.compile(r'STRUCT\(((?:"?\w+"? VARCHAR(?:, )?)+)\)')
-_SCOPES = frozenset(scope.value for scope in Scope)
 
 
 @dataclasses.dataclass(slots=True)
@@ -230,7 +217,7 @@ class Trace:
             columns = (found[name].tolist() for name in names)
             for table, key, outcome, query, values in zip(*columns, strict=True):
                 with contextlib.suppress(KeyError, TypeError, ValueError):
-                    yield (table, key, detail_in(query, None, values)), _OUTCOMES[outcome]
+                    yield (table, key, detail_in(query, None, values)), OUTCOMES[outcome]
 
     @property
     def first_ms(self) -> int:
@@ -351,7 +338,7 @@ class Trace:
         place = one.place
         columns = self.engine.columns(READ, place)
         at, took = columns["at"], columns["took"]
-        for name in _MOST:
+        for name in MOST:
             values = columns[name]
             if len(values):
                 require_numbers(
@@ -438,54 +425,6 @@ def _names_in(struct: str) -> tuple[str, ...]:
     """The names of the fields of a structure of texts, by its type; none of another type."""
     match = _STRUCT.fullmatch(struct)
     return tuple(re.findall(r'"?(\w+)"? VARCHAR', match[1])) if match else ()
-
-
-def require_numbers(name: str, missing: int, lowest: int, highest: int) -> None:
-    """Require that the values of a column are those of operations.
-
-    Raises:
-        TraceError: a value is missing, negative or absurd.
-    """
-    if missing:
-        raise TraceError(f"an operation has no {name}")
-    if not 0 <= lowest <= highest < _MOST[name]:
-        raise TraceError(f"{name} is {lowest} or {highest}")
-
-
-def shape_of(
-    answers: Any,
-    kind: Any,
-    label: Any,
-    outcome: Any,
-    estimated: Any,
-    client: Any = None,
-    table: Any = None,
-) -> TracedShape:
-    """What operations have in common; ``answers`` is JSON.
-
-    Raises:
-        TraceError: it is not what a trace holds.
-    """
-    try:
-        attempts = tuple(
-            Answer(answer["status"], answer["error_code"] or "", answer["scope"] or "")
-            for answer in orjson.loads(answers)
-        )
-        if not attempts or not all(
-            isinstance(answer.status, int) and answer.scope in _SCOPES for answer in attempts
-        ):
-            raise TraceError("an operation has no valid attempt")
-        return TracedShape(
-            client=client or "",
-            kind=_KINDS[kind],
-            table=table or "",
-            label=label or kind,
-            outcome=_OUTCOMES[outcome],
-            estimated=bool(estimated),
-            attempts=attempts,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise TraceError(f"what an operation is cannot be read ({error!r})") from error
 
 
 def _most_waiting(groups: Sequence[Group]) -> int:

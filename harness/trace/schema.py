@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from harness.model.entity import MOST_PROPERTIES
+
 ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
 _QUERY = (
     "STRUCT(partition_from VARCHAR, partition_before VARCHAR, row_from VARCHAR, "
@@ -129,8 +131,6 @@ _MOST_NAMED, _MOST_SHAPES_BYTES = 500, 16 * 1024 * 1024
 MOST_LISTED = 1000
 """Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
-MOST_PROPERTIES = 20
-"""Properties whose values a trace has."""
 _MOST_VALUES_BYTES = 2 * MOST_PROPERTIES * _MOST_KEY_BYTES
 FILES = files()
 PART = f"{FILES} WHERE file_row_number BETWEEN $first AND $last"

@@ -3,8 +3,7 @@
 The parts of a snapshot (`harness.measure.counts`) are subclasses: they have full precision, more
 fields, and no target yet.
 
-In JSON a row of counts over time is one string, so that a record stays small and readable:
-``"12 0 7"``.
+In JSON a row of counts over time is one string such as ``"12 0 7"``, to be small and readable.
 
 What the generator can make is measured in CPU time, not wall time: what a process makes in a second
 of CPU time hardly depends on what else the machine does meanwhile.
@@ -14,19 +13,19 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 import pydantic
 
 from harness.measure.record.findings import IF_ANY, RecordPart
 from harness.model.figures import counted, number, of_core
+from harness.model.operation import WHOLE_TABLE
 from harness.model.outcome import THROTTLING_STATUSES
 from harness.model.partition import Partition
 from harness.model.services.service import CountedUnit
 
 USEFUL_SHARE = 0.8
-"""Share of a core up to which a worker sends on time; from 90 % it counts as busy."""
+"""Of a core, up to which a worker sends on time; from 90 % it counts as busy."""
 OTHERS = "other processes"
 _Figure = Annotated[float, pydantic.Field(ge=0)]
 _Count = Annotated[int, pydantic.Field(ge=0)]
@@ -437,12 +436,10 @@ class PartitionPart(RecordPart):
         attempts = sum(self.attempts_by_status.values())
         return attempts / self.operations if self.operations else None
 
-    def scanned_besides(self, partitions: Iterable[PartitionPart]) -> bool:
+    def scanned_besides(self, partitions: tuple[PartitionPart, ...]) -> bool:
         """Whether queries over several partitions took entities of it that are not counted here."""
-        own = self.partition
-        over = (one for one in partitions if one.entities and one.partition.whole_table)
-        tables = {one.partition.table for one in over}
-        return not own.whole_table and own.table in tables
+        scanned = {one.partition for one in partitions if one.entities} - {self.partition}
+        return self.partition._replace(key=WHOLE_TABLE) in scanned
 
 
 class OperationPart(RecordPart):

@@ -66,7 +66,7 @@ class HotPart(RecordPart):
 
 
 class PricePart(RecordPart):
-    """What the scheme costs; see `harness.trace.whatif.rekeying.Price`.
+    """What the scheme costs; see `harness.trace.whatif.price.Price`.
 
     Attributes:
         moved: Writes that change a property that keys are made of: the entity would have to move.

@@ -321,6 +321,14 @@ class Evidence:
         parts = self.snapshot.single_partitions
         return max(parts, key=lambda part: self.rate(part.entities_per_s), default=None)
 
+    def at_least(self, part: CountedPartition | None = None) -> str:
+        """What goes before a rate of a partition, or of the account, that may be a lower bound."""
+        bounds = {kind.kind for kind in self.snapshot.operations if kind.uncertain}
+        if part is not None:
+            bounds &= part.entities_by_kind.keys()
+        scanned = part is not None and part.scanned_besides(self.snapshot.partitions)
+        return "at least " if bounds or scanned else ""
+
     @property
     def costliest(self) -> CountedPartition | None:
         parts = self.snapshot.single_partitions

@@ -74,15 +74,6 @@ def named(part: CountedPartition) -> str:
     return f"partition {part.key!r}"
 
 
-def least_words(evidence: Evidence, part: CountedPartition | None = None) -> str:
-    """What goes before a rate of a partition, or of the account, that may be a lower bound."""
-    snapshot = evidence.snapshot
-    bounds = [kind.kind for kind in snapshot.operations if kind.uncertain]
-    uncertain = bounds if part is None else set(bounds).intersection(part.entities_by_kind)
-    scanned = part is not None and part.scanned_besides(snapshot.partitions)
-    return "at least " if uncertain or scanned else ""
-
-
 def gap_words(gap: GapPart) -> str:
     words = f"no operation succeeded for {gap.length_s} s, from second {gap.start_s} of the load"
     if gap.recovered_s is not None:
@@ -213,7 +204,7 @@ def _shares(evidence: Evidence) -> Iterator[str]:
         published = evidence.kind.models_targets and word == "target"
         of = "the published target" if published else f"its {word}"
         yield (
-            f"{named(hottest)} was the busiest: {least_words(evidence, hottest)}{number(rate)} "
+            f"{named(hottest)} was the busiest: {evidence.at_least(hottest)}{number(rate)} "
             f"{evidence.unit.rate}, {percent(rate / targets.partition)} of {of}"
         )
     if evidence.length_s > 0:
@@ -252,7 +243,7 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
 def _rate(evidence: Evidence) -> str:
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
     snapshot = evidence.snapshot
-    rate = f"the mean rate was {least_words(evidence)}{number(achieved)} {evidence.unit.rate}"
+    rate = f"the mean rate was {evidence.at_least()}{number(achieved)} {evidence.unit.rate}"
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
         slowed = snapshot.throttled or evidence.failures.failed_attempts
@@ -287,7 +278,7 @@ def _queries(evidence: Evidence) -> Iterator[str]:
     over = [part for part in evidence.snapshot.partitions if part.partition.whole_table]
     if rate := sum(part.entities_per_s.mean for part in over):
         yield (
-            f"queries over several partitions scanned {least_words(evidence, over[0])}"
+            f"queries over several partitions scanned {evidence.at_least(over[0])}"
             f"{number(rate)} {unit.rate}, which count for the account; the share of each "
             "partition is unknown"
         )

@@ -15,7 +15,6 @@ from harness.measure.verdict.observations import (
     all_wait,
     costly_words,
     gap_words,
-    least_words,
     likely_words,
     named,
     sentences,
@@ -344,7 +343,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     whole = number(targets.account)
     if targets.word("account") != targets.word("partition"):
         whole = f"the {targets.named('account')}"
-    rate = f"{least_words(evidence)}{number(account)}"
+    rate = f"{evidence.at_least()}{number(account)}"
     if (hottest := evidence.busiest) is None:
         best = "" if evidence.watched is None else f" in the {best_over(evidence.length_s)}"
         figures = f"only queries over several partitions were sent; {which} served {rate} "
@@ -353,7 +352,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         partition = evidence.rate(hottest.entities_per_s)
         figures = (
             f"{_when(evidence)}{named(hottest)} served "
-            f"{least_words(evidence, hottest)}{number(partition)} "
+            f"{evidence.at_least(hottest)}{number(partition)} "
             f"{evidence.unit.rate} ({percent(partition / targets.partition)} of the "
             f"{targets.named('partition')}), {which} {rate}"
         )

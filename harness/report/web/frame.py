@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
+class ColourGrid:
     """Cells of ``width_s`` from ``start_s``, row by row; None where nothing was counted.
 
     Attributes:
@@ -66,7 +66,7 @@ class HeatMap:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
+class Shading:
     """A time that is marked from the bottom to the top; ``stopped`` as a strip at the bottom."""
 
     start_s: float
@@ -124,10 +124,10 @@ class Chart:
     bursts: bool = False
     pattern: str = ""
     lines: Sequence[Line] = ()
-    heat: HeatMap | None = None
+    heat: ColourGrid | None = None
     marks: Sequence[Mark] = ()
     levels: Sequence[Level] = ()
-    bands: Sequence[Band] = ()
+    bands: Sequence[Shading] = ()
 
 
 def over_run(record: RunRecord, chart: Chart) -> Chart:
@@ -182,7 +182,7 @@ def named(key: str, width: int) -> str:
     return short(partition_name(key), width)
 
 
-def _bands(record: RunRecord, *, measured: bool) -> list[Band]:
+def _bands(record: RunRecord, *, measured: bool) -> list[Shading]:
     found = []
     if measured and record.measured_s:
         start = float(record.window_start - record.series[0].t)
@@ -197,7 +197,7 @@ def _bands(record: RunRecord, *, measured: bool) -> list[Band]:
         end = gap.start_s + gap.length_s
         found.append((float(gap.start_s), float(end), "stopped", "nothing succeeded"))
     return [
-        Band(start_s=at[0], end_s=at[1], tone=tone, text=text)
+        Shading(start_s=at[0], end_s=at[1], tone=tone, text=text)
         for start, end, tone, text in found
         if (at := clipped(record, start, end)) is not None
     ]

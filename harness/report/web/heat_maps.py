@@ -11,7 +11,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.partition import Partition
 from harness.report.events import moved_words
 from harness.report.patterns import pattern
-from harness.report.web.frame import Chart, HeatMap, Line, Mark, clipped, named, over_run
+from harness.report.web.frame import Chart, ColourGrid, Line, Mark, clipped, named, over_run
 
 _PERCENTILES = ((50, "dot"), (90, "dash"), (99, ""))
 """Percentiles, and how their lines are drawn."""
@@ -53,7 +53,7 @@ def key_heat(
         span=(0.0, part.width_s * part.columns),
         height=min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX),
         pattern=pattern(part) if what == "entities" else "",
-        heat=HeatMap(
+        heat=ColourGrid(
             start_s=part.start - began,
             width_s=part.width_s,
             cells=cells,
@@ -116,7 +116,7 @@ def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Chart
     ]
     began = record.series[0].t if record.series else part.start
     xs = [part.start - began + (column + 0.5) * part.width_s for column in range(part.columns)]
-    heat = HeatMap(
+    heat = ColourGrid(
         start_s=part.start - began,
         width_s=part.width_s,
         cells=cells,

@@ -11,12 +11,11 @@ from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
 from harness.model.figures import agreed, counted, duration, listed, number, percent
-from harness.model.partition import Partition
+from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
 from harness.trace.advise.traffic import QueriedPart, TableTraffic
 from harness.trace.reader import Trace
-from harness.trace.replay.initial_rows import MADE_UP
 
 _SHORT_S = 120.0
 _FEW = 1_000

@@ -12,7 +12,7 @@ from harness.measure.record.measured import LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts
-from harness.report.web.frame import HeatMap
+from harness.report.web.frame import ColourGrid
 from harness.report.web.heat_maps import percentiles
 from tests.support.records import altered, course, enforcing, kept, move, with_courses, with_heat
 
@@ -20,7 +20,7 @@ RECORD = kept()
 START = RECORD.series[0].t
 
 
-def heat(record: RunRecord, name: str = "chart-heat") -> HeatMap:
+def heat(record: RunRecord, name: str = "chart-heat") -> ColourGrid:
     """The heat map of a chart."""
     found = charts(record)[name].heat
     assert found is not None

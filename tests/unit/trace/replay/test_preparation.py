@@ -18,7 +18,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
-from harness.trace.replay.initial_rows import Wanted, fill
+from harness.trace.replay.added_rows import Wanted, fill
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
 from harness.trace.writer import TraceWriter
