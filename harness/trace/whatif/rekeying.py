@@ -161,7 +161,9 @@ class Rekeying:
         columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
-            effects = Effects(batch, known, amounts, self.unit.without_row)
+            effects = Effects(
+                batch, known, amounts, self.unit.without_row, self.unit.more_scanned(1)
+            )
         walks = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is Walk]
         return Loads(*columns, effects, walks)
 

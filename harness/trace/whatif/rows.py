@@ -119,9 +119,10 @@ class Effects:
         amounts: What each operation asks for, without what it asks of every partition.
         without_row: What an operation on one row takes where it is missing, by its kind and what it
             takes otherwise.
+        each: What a query takes for a row, where it found none when it was recorded.
     """
 
-    __slots__ = ("_amounts", "_batch", "_known", "_shifts", "_without_row")
+    __slots__ = ("_amounts", "_batch", "_each", "_known", "_shifts", "_without_row")
 
     def __init__(
         self,
@@ -129,9 +130,10 @@ class Effects:
         known: list[Known],
         amounts: list[int],
         without_row: Callable[[Kind, int], int],
+        each: int = 1,
     ) -> None:
         self._batch, self._known, self._amounts = batch, known, amounts
-        self._without_row = without_row
+        self._without_row, self._each = without_row, each
         self._shifts: list[int] = []
 
     @property
@@ -173,10 +175,9 @@ class Effects:
                 return Changes((row,), () if known else (row,), (), without)
             return Changes((), (), (row,) if kind is _DELETE else (), without)
         if kind is _QUERY:
-            if not batch.entities[at]:
-                return None
             query = detail if isinstance(detail, TracedQuery) else TracedQuery()
-            each = self._amounts[at] / batch.entities[at]
+            found = batch.entities[at]
+            each = self._amounts[at] / found if found else self._each
             keys = query.partition_from, query.partition_before
             return RowScan(query.row_from, query.row_before, each, keys)
         if not isinstance(detail, TracedParts):
