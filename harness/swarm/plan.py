@@ -111,7 +111,8 @@ class RunPlan:
     def from_options(cls, content: dict[str, Any]) -> Self:
         profile = parse(content["profile"], source=content["profile_name"])
         tables, kind = tuple(content["tables"]), service_named(content["kind"])
-        return cls(**{**content, "profile": profile, "tables": tables, "kind": kind})
+        known = {"profile": profile, "tables": tables, "kind": kind}
+        return cls(**{**content, **known, "traced_properties": tuple(content["traced_properties"])})
 
     def accounts(
         self, host: str, credentials: Credentials, tell: Callable[[str], None]
