@@ -28,7 +28,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
 globals().update(runpy.run_path({path!r}, run_name=__name__))
 """
 NO_REPORT, NO_RECORD = 48_000, 16_000
-"""Bytes that a file may have: the report has 60,000 or more, the record of many partitions 40,000."""
+"""Bytes that a file may have: reports have 60,000 or more, the record of many partitions 40,000."""
 MANY = (
     *("--profile", "key-spread", *QUICK, "--set", "fields.key.values=50"),
     *("--set", "keys.rows_per_partition=10"),
