@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Self
 
 import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
@@ -89,6 +89,11 @@ class MeteringSettings:
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        content = json.loads(text)
+        return cls(**{**content, "properties": tuple(content["properties"])})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +313,7 @@ if __name__ == "__main__":
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        run(_meter(MeteringSettings(**json.loads(sys.argv[1])), frames))
+        run(_meter(MeteringSettings.from_json(sys.argv[1]), frames))
     except SetupError as error:
         print(error, file=sys.stderr)
         sys.exit(BAD_SETUP)

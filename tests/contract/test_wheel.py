@@ -16,8 +16,11 @@ from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("harness", "profiles", "limits")
-FILES = ("pyproject.toml", "setup.py", "LICENSE", "README.md", "locustfile.py", "locust_plugins.py")
+SOURCES = ("harness", "profiles", "limits", "docs", "examples", "dashboards")
+FILES = (
+    *("pyproject.toml", "setup.py", "LICENSE", "README.md", "CHANGELOG.md"),
+    *("locustfile.py", "locust_plugins.py"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 
 from harness.measure.counts.ledger import Ledger
 from harness.watch.metering import MeteringReport, MeteringSettings
@@ -77,4 +76,4 @@ def test_settings_are_read_as_they_were_written() -> None:
     settings = MeteringSettings(
         name="gateway-1", upstream="http://127.0.0.1:1", listen="[::1]:0", limits="/a b/ü.toml"
     )
-    assert MeteringSettings(**json.loads(settings.to_json())) == settings
+    assert MeteringSettings.from_json(settings.to_json()) == settings

@@ -101,7 +101,10 @@ def test_the_periods_of_a_range_are_those_of_its_hours(
     if name == "hour" and notation == "%Y-%m-%d":
         return
     function = function_named(name)
-    wanted = list(dict.fromkeys(function.of(f"{one:{notation}}") for one in every))
+    times = [f"{one:{notation}}" for one in every]
+    # A key such as 2027-02-01 01_a is of the hour of the bound, and before it.
+    times += [before] if notation.endswith("_x") and not of_days else []
+    wanted = list(dict.fromkeys(map(function.of, times)))
     parts = parse_template(f"{{time:{name}}}", {"time"}).parts
     assert of_parts(parts, {"time": known}, most=3_000) == (wanted, True)
     pattern = re.escape("t-") + "(?P<time>.+)"
