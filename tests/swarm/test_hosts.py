@@ -24,7 +24,7 @@ from tests.support.locust_process import ROOT, LocustProcess, Stress, wait_until
 from tests.support.network.hosts import Host, NoNamespaces, hosts, remove_leftovers
 from tests.support.network.site import Site
 
-pytestmark = [pytest.mark.azurite, pytest.mark.long]
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
 
 RATE = 60
 RUN_S = 10

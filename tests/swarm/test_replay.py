@@ -53,6 +53,7 @@ def test_every_kind_of_operation_is_replayed(stress: Stress, host: str, tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.serial
 @pytest.mark.parametrize("session", ["sdk", "wire"])
 def test_a_watched_application_is_replayed_exactly(
     stress: Stress, host: str, tmp_path: Path, command: Command, session: str
@@ -107,6 +108,7 @@ def test_one_recorded_table_goes_into_an_existing_one(
 
 
 @pytest.mark.long
+@pytest.mark.serial
 def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path: Path) -> None:
     """Nothing is loaded, the exit code is 2, and both sides name the file.
 
@@ -128,6 +130,7 @@ def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.serial
 @pytest.mark.parametrize("name", ["append-only-log", "even-spread", "hot-tenant"])
 def test_the_examples_are_replayed_exactly(
     stress: Stress, host: str, tmp_path: Path, name: str

@@ -25,7 +25,7 @@ from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.swarm.test_workers import workers_of
 
-pytestmark = [pytest.mark.azurite, pytest.mark.long]
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
 
 RATE = 60
 RUN_S = 26
