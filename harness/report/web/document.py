@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pydantic_core
 from markupsafe import Markup
 
 from harness.measure.record.record import RunRecord
@@ -222,7 +223,8 @@ def live_page(*, locust: bool = True) -> str:
 
 def embedded(content: Any) -> str:
     """``content`` as JSON for a script element, which no character of it can end."""
-    text = orjson.dumps(content).decode()
+    # Unlike orjson, this writes integers of any size, which a damaged record may have.
+    text = pydantic_core.to_json(content, inf_nan_mode="null").decode()
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

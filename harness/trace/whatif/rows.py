@@ -180,9 +180,8 @@ class Effects:
             each = self._amounts[at] / found if found else self._each
             keys = query.partition_from, query.partition_before
             return RowScan(query.row_from, query.row_before, each, keys)
-        if not isinstance(detail, TracedParts):
+        if not isinstance(detail, TracedParts) or not isinstance(known, tuple):
             return None
-        assert isinstance(known, tuple)
         written, added, removed = [], [], []
         for part, name, there in zip(detail.kinds, detail.row_keys, known, strict=True):
             if name is None:
