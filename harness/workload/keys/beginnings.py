@@ -172,7 +172,8 @@ def _periods(since: str, until: str, parts: int) -> Iterator[dt.datetime]:
             follows = "9" if follows.isdigit() else follows
             if rest and rest[0] <= follows:
                 return
-        if rest and not _NO_TIME.fullmatch(rest):
+        beyond = until[last.end(given) :]
+        if _instant(last, given) != before or (beyond and not _NO_TIME.fullmatch(beyond)):
             before = _next(before, parts_of_last)
         while at < before:
             yield at
