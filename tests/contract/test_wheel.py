@@ -153,6 +153,21 @@ def place_variables(empty: Path, azurite: AzuriteProcess, home: Path) -> dict[st
     }
 
 
+def ended(
+    empty: Path, command: str, *arguments: str, folder: Path, env: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """A command of the environment, after its end."""
+    return subprocess.run(
+        [str(empty / command), *arguments],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
 @pytest.mark.long
 @pytest.mark.azurite
 @pytest.mark.parametrize(
@@ -168,26 +183,11 @@ def test_a_new_folder_runs_in_an_empty_environment(
 ) -> None:
     """Unchanged, with the variables that a place sets (12 s each, installing before: minutes)."""
     environ = place_variables(empty, azurite, tmp_path)
-    made = subprocess.run(
-        [str(empty / "harness"), "init", "--for", place, "mine"],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = ended(empty, "harness", "init", "--for", place, "mine", folder=tmp_path, env=environ)
     assert made.returncode == 0, made.stderr
     folder = tmp_path / "mine"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    done = subprocess.run(
-        [str(empty / command[0]), *command[1:]],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = ended(empty, *command, folder=folder, env=environ)
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = (folder / "out").glob("*/run.json")
     record = RunRecord.from_json(file.read_bytes())
@@ -195,15 +195,7 @@ def test_a_new_folder_runs_in_an_empty_environment(
     assert record.users == 3
     # What the run names to type next can be typed in this folder.
     (told,) = (line for line in done.stdout.splitlines() if line.startswith("All figures: "))
-    again = subprocess.run(
-        [str(empty / told.split()[2]), *told.split()[3:]],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    again = ended(empty, *told.split()[2:], folder=folder, env=environ)
     assert again.returncode == 0, again.stderr
     assert record.run_id in again.stdout
     assert record.counts.sent > 0
