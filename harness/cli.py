@@ -54,6 +54,7 @@ COMMANDS = {
     "doctor": ("doctor.Doctor", "check an endpoint and this machine before a run"),
     "compare": ("records.Compare", "compare runs; with --fail-if, exit with 1 on a regression"),
     "report": ("records.Report", "render the HTML report of a run from its record"),
+    "verify": ("verify.Verify", "hold a run against the log that the service wrote of it"),
     "azurite install": ("servers.AzuriteInstall", "install Azurite into this Python environment"),
     "azurite start": ("servers.AzuriteStart", "run Azurite in the foreground until Ctrl-C"),
     "gateway": (

@@ -13,6 +13,7 @@ from harness.commands.profiles import ProfilesOutput
 from harness.commands.schemes import SchemesOutput
 from harness.commands.sweep import SweepOutput
 from harness.commands.trace import ConvertedOutput
+from harness.commands.verify import VerifyOutput
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.measured import SeriesPart
 from harness.measure.record.record import RunRecord
@@ -40,6 +41,7 @@ PRINTED: dict[str, Any] = {
     "whatif": WhatIfRecord,
     "advise": AdviceRecord,
     "sweep": SweepOutput,
+    "verify": VerifyOutput,
 }
 """What each command prints with ``--json``; a `Failure` if it cannot do its work."""
 _WRITTEN: dict[str, Any] = {"record": RunRecord, "stream": SeriesPart, "profile": Profile}

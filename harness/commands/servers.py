@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import signal
 import ssl
 import sys
@@ -16,8 +17,9 @@ from harness.endpoint.endpoint import as_kind, emulator_endpoint
 from harness.gateway import limits
 from harness.gateway.addresses import COUNTERS_PATH, check_upstream, on_this_machine
 from harness.gateway.addresses import address_of as listen_address
+from harness.gateway.request_log import RequestLog
 from harness.gateway.server import run, serve
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, printable_lines
 from harness.model.services.service import Service
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -129,6 +131,13 @@ class Gateway:
             type=Path,
             help="key of --tls-cert (PEM; default: in the same file)",
         )
+        parser.add_argument(
+            "--log",
+            metavar="FILE",
+            type=Path,
+            help="append a line for each request to FILE, in the form of Azure's resource logs; "
+            "harness verify and harness trace read it",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         held = limits.load_limits(limits.limits_path(args.limits))
@@ -136,8 +145,10 @@ class Gateway:
         if not on_this_machine(args.upstream):
             require_consent(args.upstream, args.remote_ok)
 
-        with tempfile.TemporaryDirectory(prefix="table-gateway-") as folder:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="table-gateway-"))
             tls, authority = _certificate(args, Path(folder))
+            log = None if args.log is None else stack.enter_context(RequestLog(args.log, _complain))
 
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
@@ -161,6 +172,7 @@ class Gateway:
                         ready=ready,
                         stop=stop,
                         tls=tls,
+                        meter=log,
                     )
                 finally:
                     # A closed loop would still take the signals, and nothing would end the process.
@@ -184,6 +196,10 @@ def require_consent(upstream: str, remote_ok: str | None) -> tuple[Service, str]
             f"is billed. To confirm, add --remote-ok {account or 'ACCOUNT'}"
         )
     return kind, account
+
+
+def _complain(sentence: str) -> None:
+    print(printable_lines(f"--log: {sentence}"), file=sys.stderr, flush=True)
 
 
 def _certificate(

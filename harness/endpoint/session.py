@@ -28,7 +28,8 @@ class SessionOptions:
 
     Attributes:
         table: Name of the first table; an operation on another table appends its ending.
-        run_id: Prefix of the client request id of every request.
+        run_id: Prefix of the client request id of every request: the id of the run, and the number
+            of the worker, or a word for requests that are not of the load.
         budget: The requests that may be sent; one is taken for each.
         clock: Gives all times of results.
         rng: The random factor of the retry formula.

@@ -85,6 +85,19 @@ PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
 WHOLE_TABLE = "/"
 """In place of the PartitionKey of a query over several partitions. No key contains a slash."""
 
+LOGGED_AS = {
+    Kind.POINT_QUERY: "QueryEntity",
+    Kind.QUERY: "QueryEntities",
+    Kind.INSERT: "InsertEntity",
+    Kind.UPSERT_MERGE: "InsertOrMergeEntity",
+    Kind.UPSERT_REPLACE: "InsertOrReplaceEntity",
+    Kind.UPDATE_MERGE: "MergeEntity",
+    Kind.UPDATE_REPLACE: "UpdateEntity",
+    Kind.DELETE: "DeleteEntity",
+    Kind.TRANSACTION: "EntityGroupTransaction",
+}
+"""Names in logs of Azure Storage: "Storage Analytics logged operations and status messages"."""
+
 FOLDED = "(other)"
 """The row in which partitions, or names of operations, above a limit are counted together."""
 

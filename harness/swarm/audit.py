@@ -140,6 +140,7 @@ class Auditor:
             [
                 dataclasses.replace(
                     one,
+                    run_id=f"{one.run_id}-audit",
                     retry=_RETRY,
                     on_attempt=ignore_attempt,
                     rng=rng,

@@ -148,7 +148,8 @@ class RunPlan:
             SessionOptions(
                 endpoint=endpoint,
                 table=self.table,
-                run_id=self.run_id,
+                # Each worker counts its requests: their ids have its number before that.
+                run_id=f"{self.run_id}-{worker}",
                 retry=retry_of(profile),
                 longest_wait_s=profile.retry.maximum_s,
                 budget=budget,

@@ -228,28 +228,41 @@ def convert(
     return done, notes
 
 
+def log_entries(
+    path: Path, tell: Tell, damaged: Callable[[str], None]
+) -> Iterator[LogEntry | None]:
+    """The entries of a log, or of a folder with logs; None for what is not an entry.
+
+    Args:
+        damaged: Takes a sentence for each file whose rest cannot be read.
+
+    Raises:
+        SetupError: there is no log, or it is a trace.
+    """
+    files = _logs(path)
+    total, before = sum(file.stat().st_size for file in files), 0
+    for file in files:
+        reader = _READERS.get(form := format_of(file))
+        if reader is None:
+            raise SetupError(f"{cut(str(file))} is a {form.value}, not a log of Azure Storage")
+        with file.open("rb") as raw:
+            try:
+                lines = _told(raw, before, total, tell)
+                for number, entry in enumerate(reader(lines)):
+                    if not number % _TOLD_ENTRIES:
+                        tell(min(before + raw.tell(), total - 1), total)
+                    yield entry
+            except DAMAGED:
+                damaged(f"{file.name} is cut or damaged: the rest of it was left out.")
+        before += file.stat().st_size
+    tell(1, 1)
+
+
 def _write_log(path: Path, into: Path, tell: Tell) -> None:
     """Write the operations of a log, or of a folder with logs, to a new trace."""
-    files = _logs(path)
     joiner, recorder = Joiner(), Recorder()
     damaged: list[str] = []
-    total, before = sum(file.stat().st_size for file in files), 0
-
-    def entries() -> Iterator[LogEntry | None]:
-        nonlocal before
-        for file in files:
-            with file.open("rb") as raw:
-                try:
-                    lines = _told(raw, before, total, tell)
-                    for number, entry in enumerate(_READERS[format_of(file)](lines)):
-                        if not number % _TOLD_ENTRIES:
-                            tell(min(before + raw.tell(), total - 1), total)
-                        yield entry
-                except DAMAGED:
-                    damaged.append(f"{file.name} is cut or damaged: the rest of it was left out.")
-            before += file.stat().st_size
-
-    results = joiner.results(entries())
+    results = joiner.results(log_entries(path, tell, damaged.append))
     first = next(results, None)
     if first is None:
         why = " ".join(["", *joiner.tally.sentences(), *damaged]).rstrip(".")
@@ -257,7 +270,7 @@ def _write_log(path: Path, into: Path, tell: Tell) -> None:
     head = TraceHead(
         # Entries are not in order: the reader takes the earliest one as the start.
         started_ms=int(first[0].sent_s) * 1000,
-        source=format_of(files[0]).value,
+        source=format_of(_logs(path)[0]).value,
         name=path.name,
         account=joiner.account,
         bytes_of=BODIES,

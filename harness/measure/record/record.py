@@ -44,6 +44,7 @@ from harness.measure.record.measured import (
     SeriesPart,
 )
 from harness.measure.record.origin import ReplayPart, WatchedPart
+from harness.measure.record.service_log import ServiceLogPart
 from harness.model.errors import cut
 from harness.model.files import mistake
 from harness.model.outcome import Scope
@@ -194,6 +195,7 @@ class RunRecord(RecordPart):
 
     Attributes:
         refused_messages: What was sent to the port of the master, by whomever, and was malformed.
+        service_log: What the service's own log says of the run, if `harness verify` was given it.
         light_ms: Mean service latency of the same operations under light load; None if unknown.
     """
 
@@ -248,6 +250,7 @@ class RunRecord(RecordPart):
     request_units: OptionalRequestUnits = None
     refused_messages: Annotated[int, Strict(), pydantic.Field(ge=0), IF_ANY] = 0
     light_ms: Annotated[float | None, pydantic.Field(exclude_if=lambda mean: mean is None)] = None
+    service_log: Annotated[ServiceLogPart | None, IF_ANY] = None
 
     @property
     def offered_per_s(self) -> float | None:

@@ -306,6 +306,12 @@ def _latency(of: str, share: int) -> Measure:
     return Measure(name, f"p{share} {of}, ms", noun, "ms", read, scatter, False)
 
 
+def _of_server(record: RunRecord) -> float | None:
+    """As the service's own log says it."""
+    part = record.service_log
+    return None if part is None or part.server_ms is None else part.server_ms.p99
+
+
 def _in_units(
     name: str,
     label: str,
@@ -348,6 +354,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, _SHARE, False),
     *map(_throttled, ("", "partition", "account")),
     *(_latency(of, share) for of in ("service", "response") for share in (50, 99)),
+    Measure("p99(server)", "p99 server, ms", "p99 of server latency", "ms", _of_server),
     Measure("sent_bytes", "bytes sent /operation", _SENT, "", _sent, unknown, False),
     Measure(
         "received_bytes", "bytes received /operation", _RECEIVED, "", _received, unknown, False

@@ -21,6 +21,7 @@ from harness.report.limits import limit_word
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
+from harness.report.service_log import LOG_TITLE, logged_rows
 from harness.report.terminal.summary import MOST_PARTITIONS
 
 _NAME_WIDTH = 60
@@ -84,6 +85,7 @@ def markdown(record: RunRecord) -> str:
         _facts("Throttling", events.throttling(record)),
         _table("Index tables", ["index table", "refers to"], columns.POINTER_COLUMNS, pointers),
         [] if record.audit is None else _facts("Audit", sentences.audited(record.audit)),
+        _facts(LOG_TITLE, logged_rows(record)),
         _conditions(record),
         _facts(f"Generator and cost (exit code {record.exit_code})", sentences.cost(record)),
     )

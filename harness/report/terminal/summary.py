@@ -26,6 +26,7 @@ from harness.report.headline import verdict_lines
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
+from harness.report.service_log import LOG_TITLE, logged_rows
 from harness.report.terminal.page import (
     Cell,
     Page,
@@ -77,6 +78,7 @@ def summary(record: RunRecord, page: Page) -> str:
         *(_counted(record, page) if record.counts.attempts else []),
         *_index_tables(record, page),
         *_audit(record.audit, page),
+        *_facts(LOG_TITLE.lower(), logged_rows(record), page),
         *_facts("generator and cost", sentences.cost(record), page),
         *_conditions(record, page),
         Text(),

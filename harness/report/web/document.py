@@ -21,6 +21,7 @@ import pydantic_core
 from markupsafe import Markup
 
 from harness.measure.record.record import RunRecord
+from harness.report.service_log import LOG_TITLE
 from harness.report.web.charts import charts
 from harness.report.web.parts import parts
 from harness.report.web.tables import page_css, page_js, render
@@ -144,6 +145,7 @@ SECTIONS = (
             Block("scans", "Scans"),
             Block("pointers", "Index tables"),
             Block("audit", "Audit", half=True),
+            Block("service-log", LOG_TITLE, half=True),
             Block("generator", "Generator and cost", half=True),
             Block("machine", "Machine and versions", half=True),
             Block("profile", "Resolved profile", folded=True),

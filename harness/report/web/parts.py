@@ -24,6 +24,7 @@ from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name
 from harness.report.passing import is_unexplained, measured, passing_of
 from harness.report.predicted import predicted_shares
+from harness.report.service_log import logged_rows
 from harness.report.web.key_figures import key_figures
 from harness.report.web.tables import (
     BARS,
@@ -95,6 +96,7 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
             ],
         ),
         "audit": "" if record.audit is None else _facts(sentences.audited(record.audit)),
+        "service-log": _facts(logged_rows(record)),
         "generator": _facts(sentences.cost(record)),
         "profile": render("text.html", text=profile_text(record.profile)),
         "machine": _facts(_machine(record)),

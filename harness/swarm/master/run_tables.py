@@ -187,6 +187,7 @@ class RunTables:
         options = [
             dataclasses.replace(
                 one,
+                run_id=f"{plan.run_id}-loading",
                 retry=LOADING_RETRY,
                 rng=rng,
                 connections=profile.loading.concurrency,

@@ -189,6 +189,7 @@ def _entry(fields: Mapping[str, Any]) -> LogEntry | None:
         status=int(number(text("statuscode"))),
         text=text("statustext"),
         duration_ms=number(text("durationms")),
+        server_ms=number(text("serverlatencyms")),
         url=text("uri"),
         request_id=text("clientrequestid"),
         agent=text("useragentheader").strip('"'),

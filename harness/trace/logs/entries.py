@@ -49,6 +49,7 @@ class LogEntry(NamedTuple):
         status: HTTP status; 0 if the request was interrupted.
         text: Status message or error code.
         duration_ms: From the request's arrival to the end of the answer.
+        server_ms: The part of it without reading the request and sending the answer.
         request_id: What the client calls the request: an SDK repeats it in each attempt.
         address: Address of the client without its port.
         part: The number of this entry among those of one request, from 0.
@@ -59,6 +60,7 @@ class LogEntry(NamedTuple):
     status: int
     text: str
     duration_ms: float
+    server_ms: float
     url: str
     request_id: str
     agent: str

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from harness.gateway.operations import operation_of
 from harness.gateway.requests import read_request
 from harness.model.figures import counted
-from harness.model.operation import Kind, Operation, new_operation
+from harness.model.operation import LOGGED_AS, Kind, Operation, new_operation
 from harness.model.outcome import (
     Attempt,
     Fault,
@@ -33,16 +33,7 @@ JOINED_WITHIN_S = 130.0
 120 s."""
 MOST_PENDING = 10_000
 
-_WRITES = {
-    "insertentity": Kind.INSERT,
-    "insertormergeentity": Kind.UPSERT_MERGE,
-    "insertorreplaceentity": Kind.UPSERT_REPLACE,
-    "mergeentity": Kind.UPDATE_MERGE,
-    "updateentity": Kind.UPDATE_REPLACE,
-    "deleteentity": Kind.DELETE,
-}
-_READS = ("queryentity", "queryentities", "getentity")
-_TRANSACTION = "entitygrouptransaction"
+_KINDS = {name.lower(): kind for kind, name in LOGGED_AS.items()} | {"getentity": Kind.POINT_QUERY}
 _SUCCESSES = ("Success", "SASSuccess", "AnonymousSuccess", "OAuthSuccess")
 _CODES = {"ThrottlingError": "ServerBusy", "TimeoutError": "OperationTimedOut"}
 """Error codes by the ending of a status message. Where a log has the error code itself, as newer
@@ -108,7 +99,7 @@ class Joiner:
                 continue
             operation = operation_in(entry)
             if operation is None:
-                if _about_entities(entry):
+                if about_entities(entry):
                     tally.unnamed += 1
                 else:
                     tally.others += 1
@@ -145,23 +136,22 @@ class Joiner:
             yield _result(pending), pending.client
 
 
-def _about_entities(entry: LogEntry) -> bool:
-    name = entry.operation.lower()
-    return name in _WRITES or name in _READS or name == _TRANSACTION
+def about_entities(entry: LogEntry) -> bool:
+    """Whether an entry is a request for entities, whatever can be read of it."""
+    return entry.operation.lower() in _KINDS
 
 
 def operation_in(entry: LogEntry) -> Operation | None:
     """The operation of an entry; None if it is not about entities, or cannot be read."""
-    name = entry.operation.lower()
-    if name == _TRANSACTION:
+    kind = _KINDS.get(entry.operation.lower())
+    if kind is Kind.TRANSACTION:
         # The URL is that of $batch: it names neither table nor keys.
         return new_operation(kind=Kind.TRANSACTION, partition_key=UNKNOWN)
     url = urlsplit(entry.url)
     target = f"{url.path}?{url.query}" if url.query else url.path
-    if name in _READS:
+    if kind is not None and kind.reads:
         asked = read_request("GET", target, {}, b"")
         return None if asked.kind is None else operation_of(asked)
-    kind = _WRITES.get(name)
     if kind is Kind.INSERT:
         asked = read_request("POST", target, {}, b"")
         if not asked.table:

@@ -54,6 +54,7 @@ def _entry(line: str) -> LogEntry | None:
         # An interrupted request may have the status Unknown.
         status=int(number(fields[4])),
         duration_ms=number(fields[5]),
+        server_ms=number(fields[6]),
         account=fields[9],
         url=fields[11],
         part=int(number(fields[14])),

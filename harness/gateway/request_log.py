@@ -1,0 +1,129 @@
+"""A log of requests as the service writes it: resource logs of Azure Monitor as JSON lines.
+
+Fields: "Azure Table storage monitoring data reference". As there, an insert and a transaction do
+not say their keys, because the log has the URL and not the body. The server's latency is the whole
+time in the gateway and the endpoint behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.counters import Disposition
+from harness.gateway.proxy import Received
+from harness.gateway.requests import Asked
+from harness.gateway.rules.counting import Count
+from harness.model.errors import SetupError, cut
+from harness.model.operation import LOGGED_AS
+
+_FLUSHED_EVERY_S = 0.5
+_TABLES = {"GET": "QueryTables", "POST": "CreateTable", "DELETE": "DeleteTable"}
+_CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
+
+
+class RequestLog(contextlib.AbstractContextManager["RequestLog"]):
+    """Writes a line for each request that the service answered: a `harness.gateway.proxy.Meter`.
+
+    A request whose answer was lost on its way has the status with which the service answered. One
+    that never reached the service has no line.
+
+    Args:
+        complain: Takes a sentence if the log ends early because the disk is full.
+
+    Raises:
+        SetupError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
+        self._path, self._complain = path, complain
+        self._flushed_s = 0.0
+        self._broken = False
+        try:
+            self._file = path.open("ab")
+        except OSError as error:
+            raise SetupError(
+                f"{cut(str(path))} of --log cannot be written ({error.strerror or error})"
+            ) from error
+
+    def __exit__(self, *_: object) -> None:
+        # What a full disk did not take was complained of.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def take(self) -> str:
+        """A log refuses nothing."""
+        return ""
+
+    def take_again(self) -> bool:
+        """A log refuses nothing."""
+        return True
+
+    def refused(self, *, unreadable: bool) -> None:
+        """What is no request of HTTP is in no log."""
+
+    def ended(
+        self,
+        received: Received,
+        disposition: Disposition,
+        count: Count,
+        answer: GatewayAnswer | None,
+        now_s: float,
+    ) -> None:
+        """Write the line of a request."""
+        status = next(filter(str.isdigit, (disposition.sent, disposition.upstream)), None)
+        if status is None or self._broken:
+            return
+        try:
+            self._file.write(_line(received, int(status), answer, now_s))
+            if now_s >= self._flushed_s + _FLUSHED_EVERY_S:
+                self._flushed_s = now_s
+                self._file.flush()
+        except OSError as error:
+            self._broken = True
+            self._complain(f"{self._path} ends here ({error.strerror or error})")
+
+
+def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: float) -> bytes:
+    request, asked = received.request, received.asked
+    headers, took_ms = request.headers, round(1000 * (now_s - received.arrived_s), 3)
+    arrived = dt.datetime.fromtimestamp(received.arrived_s, dt.UTC)
+    text = "Success"
+    if status >= 400:
+        text = "" if answer is None else answer.headers.get("x-ms-error-code", "")
+    return orjson.dumps(
+        {
+            "time": f"{arrived:%Y-%m-%dT%H:%M:%S.%f}0Z",
+            "category": _CATEGORIES.get(request.method, "StorageWrite"),
+            "operationName": _name(request.method, asked),
+            "operationVersion": headers.get("x-ms-version", ""),
+            "schemaVersion": "1.0",
+            "statusCode": status,
+            "statusText": text or "ClientOtherError",
+            "durationMs": took_ms,
+            "correlationId": "" if answer is None else answer.headers.get("x-ms-request-id", ""),
+            "uri": f"{request.scheme}://{request.host}{request.target}",
+            "protocol": request.scheme.upper(),
+            "properties": {
+                "clientRequestId": headers.get("x-ms-client-request-id", ""),
+                "userAgentHeader": headers.get("user-agent", ""),
+                "serverLatencyMs": took_ms,
+                "serviceType": "table",
+                "operationCount": 0,
+                "requestBodySize": len(request.body),
+                "responseBodySize": 0 if answer is None else answer.length or len(answer.body),
+            },
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _name(method: str, asked: Asked) -> str:
+    if asked.kind is not None:
+        return LOGGED_AS[asked.kind]
+    return _TABLES.get(method, "Unknown")

@@ -1,0 +1,275 @@
+"""Holds the record of a run against the log that the service wrote of it.
+
+The load's request ids are the run's id, the number of the worker and a number; other requests of
+the run have a word before the last number. In a watch the ids are the application's: all requests
+for entities between its beginning and its end count.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import datetime as dt
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from harness.measure.record.findings import rounded
+from harness.measure.record.measured import LatencyPart
+from harness.measure.record.record import RunRecord
+from harness.measure.record.service_log import LoggedPart, ServiceLogPart
+from harness.model.partition import Partition
+from harness.trace.logs.entries import LogEntry
+from harness.trace.logs.joining import about_entities, operation_in
+from harness.trace.operations import UNKNOWN
+
+_MOST_SHOWN = 20
+_SLACK_S = 2.0
+"""How far the clocks of the service and of this machine may differ where no ids are known."""
+_ACCEPTED = 202
+"""The status of a transaction, one of whose parts may have been refused."""
+_APART_S = 0.01
+_FEWEST_MISSING = 5
+_APART_SHARE = 0.1
+"""Lines that may be missing, or too many, where counts over time are to tell the clock."""
+_EDGE_S = 0.25
+"""What is so near the boundary of a second may be in the next one, on the client's clock."""
+_MOST_SCATTER_S = 0.5
+_FEWEST_BOUNDARIES = 3
+
+
+def failed_by_id(errors: Iterable[Mapping[str, object]]) -> dict[str, list[int]]:
+    """The statuses of failed attempts by their request ids, from lines of ``errors.jsonl``."""
+    found: dict[str, list[int]] = {}
+    for error in errors:
+        request_id, status = error.get("client_request_id"), error.get("status")
+        if isinstance(request_id, str) and request_id and isinstance(status, int):
+            found.setdefault(request_id, []).append(status)
+    return found
+
+
+class Agreement:
+    """Counts the lines of a log that are about a run.
+
+    Args:
+        failed: Statuses of failed attempts by request id, as many as the client kept; 0 is none.
+    """
+
+    def __init__(self, record: RunRecord, failed: Mapping[str, Sequence[int]]) -> None:
+        self._record, self._failed = record, failed
+        self._by_id = record.watched is None
+        self._prefix = f"{record.run_id}-"
+        began, ended = (
+            dt.datetime.fromisoformat(moment).timestamp()
+            for moment in (record.started_at, record.ended_at)
+        )
+        self._span = (min((record.series[0].t, began)) if record.series else began), ended
+        self._ended_s, self._server_ms = array.array("d"), array.array("d")
+        self._statuses = array.array("H")
+        self._partitions: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._keyless = 0
+        self._of_failed: dict[str, list[int]] = {}
+        self.first_s = self.last_s = 0.0
+        self.lines = 0
+
+    @property
+    def logged(self) -> int:
+        """Lines about the load of the run so far."""
+        return len(self._ended_s)
+
+    @property
+    def covers_the_run(self) -> bool:
+        """Whether there are lines of the time of the run, whatever they are about."""
+        return bool(self.lines) and self.first_s <= self._span[1] and self.last_s >= self._span[0]
+
+    def add(self, entry: LogEntry) -> None:
+        """Count a line if it is about the load of the run."""
+        self.lines += 1
+        self.first_s = min(self.first_s or entry.at_s, entry.at_s)
+        self.last_s = max(self.last_s, entry.at_s)
+        if entry.part or not self._is_of_load(entry):
+            return
+        self._ended_s.append(entry.at_s + entry.duration_ms / 1000)
+        self._server_ms.append(entry.server_ms)
+        self._statuses.append(min(entry.status, 999))
+        operation = operation_in(entry)
+        if operation is None or operation.partition_key == UNKNOWN:
+            self._keyless += 1
+        else:
+            self._partitions[self._table(operation.table), operation.partition_key] += 1
+        if entry.request_id in self._failed:
+            self._of_failed.setdefault(entry.request_id, []).append(entry.status)
+
+    def part(self, log: str) -> ServiceLogPart:
+        """What the log said, for the record."""
+        record = self._record
+        counted = _answered(record.attempts_by_status)
+        logged = collections.Counter(self._statuses.tolist())
+        statuses = {status: [counted[status], logged[status]] for status in {*counted, *logged}}
+        _move_refused_parts(statuses)
+        unanswered = sum(record.attempts_by_status.values()) - counted.total()
+        joined, found, unanswered_logged = self._join()
+        clock = self._clock()
+        partitions, apart = self._compare_partitions()
+        return ServiceLogPart(
+            log=log,
+            by_id=self._by_id,
+            answered=counted.total(),
+            unanswered=unanswered,
+            unfinished=record.counts.in_flight,
+            logged=self.logged,
+            statuses=tuple(
+                LoggedPart(name=str(status), attempts=attempts, logged=lines)
+                for status, (attempts, lines) in sorted(statuses.items())
+            ),
+            joined=joined,
+            found=found,
+            unanswered_logged=unanswered_logged,
+            partitions=partitions,
+            partitions_apart=apart,
+            keyless=self._keyless,
+            seconds_apart=self._compare_seconds(0.0 if clock is None else clock[0]),
+            clock_s=None if clock is None else rounded(clock[0]),
+            clock_within_s=None if clock is None else rounded(clock[1]),
+            server_ms=self._server_latency(0.0 if clock is None else clock[0]),
+            ends_early=self.last_s + _SLACK_S
+            < max((point.t for point in record.series if point.attempts), default=0),
+        )
+
+    def _is_of_load(self, entry: LogEntry) -> bool:
+        named = entry.request_id.startswith(self._prefix)
+        if self._by_id:
+            sender, _, _ = entry.request_id[len(self._prefix) :].rpartition("-")
+            return named and sender.isdecimal()
+        start, end = self._span
+        return (
+            not named and start - _SLACK_S <= entry.at_s <= end + _SLACK_S and about_entities(entry)
+        )
+
+    def _table(self, name: str) -> str:
+        """The table as partitions of the record name it, in lower case."""
+        name, own = name.lower(), self._record.endpoint.table.lower()
+        return name if self._record.watched is not None else name.removeprefix(own)
+
+    def _join(self) -> tuple[int, int, int]:
+        """Of the failed attempts with an id: how many, with the same status, unanswered in log."""
+        joined = found = unanswered = 0
+        for request_id, statuses in self._failed.items():
+            lines = collections.Counter(self._of_failed.get(request_id, ()))
+            answered = collections.Counter(filter(None, statuses))
+            joined += answered.total()
+            # A part of a transaction was refused, which was accepted as a whole.
+            same = (lines & answered).total()
+            accepted = min(lines[_ACCEPTED], answered.total() - same)
+            found += same + accepted
+            unanswered += min(statuses.count(0), lines.total() - same - accepted)
+        return joined, found, unanswered
+
+    def _compare_partitions(self) -> tuple[int, tuple[LoggedPart, ...]]:
+        record = self._record
+        if record.redacted:
+            return 0, ()
+        apart, compared, known = [], 0, set()
+        for part in record.partitions:
+            if not part.exact:
+                continue
+            compared += 1
+            table, key = Partition.named(part.key)
+            known.add((table.lower(), key))
+            logged = self._partitions[table.lower(), key]
+            answered = _answered(part.attempts_by_status).total()
+            most = sum(part.attempts_by_status.values()) + record.counts.in_flight
+            least = 0 if self._keyless else round(answered * (1 - _APART_S))
+            if not least <= logged <= most:
+                apart.append(LoggedPart(name=part.key, attempts=answered, logged=logged))
+        if record.partitions_folded is None:
+            apart += [
+                LoggedPart(name=Partition(*partition).name, attempts=0, logged=logged)
+                for partition, logged in self._partitions.most_common()
+                if partition not in known
+            ]
+        return compared, tuple(apart[:_MOST_SHOWN])
+
+    def _clock(self) -> tuple[float, float] | None:
+        """By how much the service's clock is ahead, and how far that may be off.
+
+        As many answers came before the beginning of a second on the client's clock as before some
+        instant in the log.
+        """
+        points, ended_s = self._record.series, np.sort(np.asarray(self._ended_s))
+        if not points or not len(ended_s):
+            return None
+        before = np.cumsum([point.attempts * point.width_s for point in points])
+        if abs(before[-1] - len(ended_s)) > _APART_SHARE * len(ended_s):
+            return None
+        # What is missing, or has no answer, is taken for evenly spread.
+        before = np.rint(before * (len(ended_s) / before[-1])).astype(int)
+        ahead = [
+            float(ended_s[count - 1] + ended_s[count]) / 2 - (point.t + point.width_s)
+            for point, count in zip(points, before.tolist(), strict=True)
+            if 0 < count < len(ended_s)
+        ]
+        if len(ahead) < _FEWEST_BOUNDARIES:
+            return None
+        middle = statistics.median(ahead)
+        scatter = statistics.median(abs(one - middle) for one in ahead)
+        return (middle, scatter) if scatter <= _MOST_SCATTER_S else None
+
+    def _compare_seconds(self, clock_s: float) -> tuple[LoggedPart, ...]:
+        """The seconds of which the log has fewer than half of the attempts."""
+        ended_s = np.sort(np.asarray(self._ended_s)) - clock_s
+        apart = []
+        for point in self._record.series:
+            attempts = round(point.attempts * point.width_s)
+            from_s, until_s = point.t - _EDGE_S, point.t + point.width_s + _EDGE_S
+            first, end = np.searchsorted(ended_s, (from_s, until_s)).tolist()
+            logged = end - first
+            if logged < attempts / 2 and attempts - logged >= _FEWEST_MISSING:
+                at = dt.datetime.fromtimestamp(point.t, dt.UTC)
+                apart.append(LoggedPart(name=f"{at:%H:%M:%S}", attempts=attempts, logged=logged))
+        return tuple(apart[:_MOST_SHOWN])
+
+    def _server_latency(self, clock_s: float) -> LatencyPart | None:
+        ended_s = np.asarray(self._ended_s) - clock_s
+        start, length = self._record.window_start, self._record.measured_s
+        inside = (ended_s >= start) & (ended_s < start + length)
+        chosen = np.asarray(self._server_ms)[inside & (np.asarray(self._statuses) < 400)]
+        if not len(chosen) or not chosen.any():
+            return None
+        p50, p90, p99 = np.percentile(chosen, (50, 90, 99)).tolist()
+        return LatencyPart.recorded(
+            LatencyPart(
+                count=len(chosen),
+                mean=float(chosen.mean()),
+                p50=p50,
+                p90=p90,
+                p99=p99,
+                max=float(chosen.max()),
+            )
+        )
+
+
+def _answered(by_status: Mapping[str, int]) -> collections.Counter[int]:
+    """Attempts with an answer, by its status, from names such as ``503 ServerBusy partition``."""
+    found: collections.Counter[int] = collections.Counter()
+    for name, count in by_status.items():
+        status = name.partition(" ")[0]
+        if status.isdecimal():
+            found[int(status)] += count
+    return found
+
+
+def _move_refused_parts(statuses: dict[int, list[int]]) -> None:
+    """Count transactions of which a part was refused as the log does: as accepted.
+
+    The client counts the status of the part, which is in the body of the answer.
+    """
+    if _ACCEPTED not in statuses:
+        return
+    accepted = statuses[_ACCEPTED]
+    for status, both in statuses.items():
+        moved = min(both[0] - both[1], accepted[1] - accepted[0])
+        if status >= 400 and moved > 0:
+            both[0] -= moved
+            accepted[0] += moved
