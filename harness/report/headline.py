@@ -6,7 +6,7 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
-from harness.measure.verdict.verdict import VerdictResult
+from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.services.service import Scope
 from harness.report.events import stall_sentence
@@ -26,12 +26,6 @@ from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name, shortened
 
 _NAME_WIDTH = 32
-_CLIENT = {
-    "users": "There were too few users for the requested rate.",
-    "application": "The application was the limit, not the endpoint.",
-    "gateway": "The gateway was the limit, not the endpoint.",
-}
-_GENERATOR = "The generator was the limit, not the endpoint."
 _DOMINANT = 0.8
 """From this share of all throttled attempts on, one partition is the finding."""
 WARMING_UP = "Too little was measured so far for a verdict."
@@ -63,7 +57,7 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.CLIENT_LIMITED:
         if verdict.limited_by == "machine":
             return _full_machine(record)
-        return _CLIENT.get(verdict.limited_by, _GENERATOR)
+        return LIMITERS.get(verdict.limited_by, GENERATOR).headline
     if verdict.result == VerdictResult.ENDPOINT_LIMITED:
         calm = ", without throttling" if not record.throttled_ratio else ""
         return f"The endpoint was the limit: it served less than was asked{calm}."

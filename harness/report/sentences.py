@@ -10,12 +10,11 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.verdict import indicative
+from harness.measure.verdict.verdict import LIMITERS, indicative
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.services.service import RAISED, CountedUnit
@@ -38,34 +37,7 @@ _MOST_EXAMPLES = 5
 _MOST_ESTIMATES = 3
 _NOTE_WIDTH = 24
 
-_LIMITED_BY = {
-    "application": "the application",
-    "gateway": "the gateway",
-    "load": "the requested load",
-    "generator": "the generator",
-    "machine": "other processes on the machine",
-    "endpoint": "the endpoint",
-    "users": "the users (too few, or pausing between operations)",
-    "throughput": "the provisioned throughput",
-    "operation": "the cost of single operations",
-    **{name: rule.described for name, rule in LIMITS.items()},
-}
-_STEP_FAILURES: dict[str, str] = {
-    Limit.CLIENT: "generator",
-    Limit.USERS: "few users",
-    Limit.THROTTLED: "throttled",
-    Limit.NOT_HELD: "not held",
-    Limit.LATENCY: "too slow",
-}
-_SEARCH_LIMITS: dict[str, str] = {
-    Limit.CLIENT: "the generator was the limit",
-    Limit.USERS: "more users may reach a higher rate",
-    Limit.THROTTLED: "higher rates are throttled",
-    Limit.NOT_HELD: "higher rates are not reached",
-    Limit.LATENCY: "higher rates exceed the latency limit",
-    Limit.MAXIMUM: "the maximum of the search was reached",
-    Limit.UNFINISHED: "the search did not end",
-}
+_SEARCH_LIMITS: dict[str, Limit] = {limit: limit for limit in Limit}
 
 
 def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
@@ -148,7 +120,8 @@ def result_words(record: RunRecord) -> str:
 
 def limited_by(record: RunRecord) -> str | None:
     """What kept the rate from being higher; None where it is unknown."""
-    return _LIMITED_BY.get(record.verdict.limited_by)
+    limiter = LIMITERS.get(record.verdict.limited_by)
+    return None if limiter is None else limiter.described
 
 
 def advised(part: AdvicePart) -> tuple[str, str]:
@@ -402,7 +375,8 @@ def step_result(failed: str | None, *, confirming: bool) -> str:
     """The result of a step of a search; ``failed`` is the reason, None where the step passed."""
     if failed is None:
         return "confirmed" if confirming else "passed"
-    return _STEP_FAILURES.get(failed, failed)
+    limit = _SEARCH_LIMITS.get(failed)
+    return failed if limit is None else limit.of_step
 
 
 def found(part: SearchPart, unit: CountedUnit) -> str:
@@ -412,8 +386,9 @@ def found(part: SearchPart, unit: CountedUnit) -> str:
         return f"No sustainable rate was found; {cost}."
     least = "At least " if part.at_least else ""
     confirmed = "confirmed" if part.confirmed else "not confirmed"
-    limit = _SEARCH_LIMITS.get(part.limited_by, part.limited_by)
-    return f"{least}{number(part.rate_per_s)} {unit.rate}, {confirmed}; {limit}; {cost}."
+    limit = _SEARCH_LIMITS.get(part.limited_by)
+    why = part.limited_by if limit is None else limit.described
+    return f"{least}{number(part.rate_per_s)} {unit.rate}, {confirmed}; {why}; {cost}."
 
 
 def audited(part: AuditPart) -> list[tuple[str, str]]:

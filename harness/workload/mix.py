@@ -7,39 +7,53 @@ import enum
 import itertools
 import random
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 
 class Action(enum.StrEnum):
     """What a task does. Most actions are one operation; the last three are several.
 
     The query types are those of the partitioning strategy, "Determine queries".
+
+    Attributes:
+        existing: Entities that it reads or writes of loaded rows; those of a query type are in
+            `harness.workload.queries`, those of a transaction in its settings.
+        new: Entities that it inserts or deletes: rows that were not loaded.
     """
 
-    POINT_QUERY = "point_query"
+    existing: float
+    new: float
+
+    POINT_QUERY = "point_query", 1
     ROW_RANGE_SCAN = "row_range_scan"
     PARTITION_SCAN = "partition_scan"
     PARTITION_RANGE_SCAN = "partition_range_scan"
     FULL_TABLE_SCAN = "full_table_scan"
-    INSERT = "insert"
-    UPSERT_MERGE = "upsert_merge"
-    UPSERT_REPLACE = "upsert_replace"
-    UPDATE_MERGE = "update_merge"
-    UPDATE_REPLACE = "update_replace"
-    DELETE = "delete"
+    INSERT = "insert", 0, 1
+    UPSERT_MERGE = "upsert_merge", 1
+    UPSERT_REPLACE = "upsert_replace", 1
+    UPDATE_MERGE = "update_merge", 1
+    UPDATE_REPLACE = "update_replace", 1
+    DELETE = "delete", 0, 1
     TRANSACTION = "transaction"
-    SERIES_MERGE = "series_merge"
-    CONDITIONAL_UPDATE = "conditional_update"
-    READ_THEN_WRITE = "read_then_write"
-    KEY_CHANGE = "key_change"
+    SERIES_MERGE = "series_merge", 1
+    CONDITIONAL_UPDATE = "conditional_update", 2
+    # Half of them find no row, and insert it.
+    READ_THEN_WRITE = "read_then_write", 1, 1
+    KEY_CHANGE = "key_change", 0, 2
+
+    def __new__(cls, value: str, existing: float = 0, new: float = 0) -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.existing, made.new = existing, new
+        return made
 
     @property
     def moves_rows(self) -> bool:
         """Whether it inserts or deletes rows, so that the count of a scan is an estimate."""
-        return self in _MOVING
+        return self.new > 0
 
 
-_MOVING = frozenset((Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANGE))
 _T = TypeVar("_T")
 
 

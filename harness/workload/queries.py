@@ -48,6 +48,21 @@ class QueryShape:
     top: int | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueryType:
+    """A type of query: what makes the next one, and what it scans.
+
+    Attributes:
+        make: Makes a query of a loaded partition, by its number; ignores it if the query goes
+            ``over_partitions``.
+        entities: Entities that a query of a partition with so many rows scans.
+    """
+
+    make: Callable[[int, random.Random], Operation]
+    entities: Callable[[int], float]
+    over_partitions: bool = False
+
+
 class KeyOrder:
     """The loaded partitions of a design in the order of their keys."""
 
@@ -74,18 +89,32 @@ class Queries:
         self._sorted: dict[int, list[str]] = {}
         self._density = f"{GROUP_PROPERTY} lt {share}" if share < GROUPS else None
 
-    def by_action(
-        self, partition_of: Callable[[int, random.Random], int]
-    ) -> Mapping[Action, Callable[[int, random.Random], Operation]]:
-        """What makes the query of each action, from a drawn number and a random source.
-
-        ``partition_of`` gives the loaded partition for what was drawn.
-        """
+    def types(self) -> Mapping[Action, QueryType]:
+        """The type of query of each action that is a query over more than one entity."""
+        design, shape = self._design, self._shape
+        everything = design.rows.total
+        # A query with a filter scans on until it found enough.
+        unbounded = shape.top is None or self._density is not None
+        top = everything if unbounded else min(shape.top or 0, everything)
+        in_partition = min(top, shape.rows) if design.row_order else everything
+        share = min(shape.partitions, design.count) / design.count
+        in_range = min(top, share * everything) if design.in_order else everything
         return {
-            Action.ROW_RANGE_SCAN: lambda drawn, rng: self.row_range(partition_of(drawn, rng), rng),
-            Action.PARTITION_SCAN: lambda drawn, rng: self.partition(partition_of(drawn, rng)),
-            Action.PARTITION_RANGE_SCAN: lambda _, rng: self.partition_range(rng),
-            Action.FULL_TABLE_SCAN: lambda _, __: self.table(),
+            Action.ROW_RANGE_SCAN: QueryType(
+                make=self.row_range, entities=lambda rows: min(in_partition, rows)
+            ),
+            Action.PARTITION_SCAN: QueryType(
+                make=lambda partition, _: self.partition(partition),
+                entities=lambda rows: min(top, rows),
+            ),
+            Action.PARTITION_RANGE_SCAN: QueryType(
+                make=lambda _, rng: self.partition_range(rng),
+                entities=lambda _: in_range,
+                over_partitions=True,
+            ),
+            Action.FULL_TABLE_SCAN: QueryType(
+                make=lambda _, __: self.table(), entities=lambda _: top, over_partitions=True
+            ),
         }
 
     def row_range(self, partition: int, rng: random.Random) -> Operation:

@@ -11,7 +11,7 @@ from harness.workload.entity_factory import EntityFactory, unpacked
 from harness.workload.keys.design import Key, KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, Task
-from harness.workload.queries import Queries, QueryShape
+from harness.workload.queries import Queries, QueryShape, QueryType
 from harness.workload.tasks import TaskRow, Tasks
 
 _WRITES = {
@@ -82,7 +82,7 @@ class Workload:
         scans = Queries(design, queries or QueryShape(), moving=moving)
         self._make: dict[Action, Callable[[int, random.Random], Task]] = {
             Action.POINT_QUERY: self._point_query,
-            **scans.by_action(self._partition),
+            **{action: self._queries(found) for action, found in scans.types().items()},
             Action.INSERT: lambda drawn, _: self._tasks.insert(drawn),
             Action.DELETE: lambda drawn, _: self._tasks.delete(drawn),
             Action.TRANSACTION: self._transaction,
@@ -159,9 +159,6 @@ class Workload:
         self._version += 1
         return self._entities.properties(key.partition_key, key.row_key, self._version, number)
 
-    def _partition(self, drawn: int, rng: random.Random) -> int:
-        return self._design.partition_of(drawn, rng)
-
     def _row(self, drawn: int, rng: random.Random) -> tuple[Key, int]:
         """An existing row and its number; the newest are those that this worker inserted."""
         design = self._design
@@ -178,6 +175,12 @@ class Workload:
         return new_operation(
             kind=Kind.POINT_QUERY, partition_key=key.partition_key, row_key=key.row_key
         )
+
+    def _queries(self, found: QueryType) -> Callable[[int, random.Random], Operation]:
+        """Makes queries of a type from what was drawn."""
+        if found.over_partitions:
+            return found.make
+        return lambda drawn, rng: found.make(self._design.partition_of(drawn, rng), rng)
 
     def _series_merge(self, drawn: int, rng: random.Random) -> Operation:
         key, _ = self._row(drawn, rng)

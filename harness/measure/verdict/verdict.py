@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Sequence
 
@@ -68,6 +69,48 @@ _LIMITS_IN_UNITS = {
     ThrottlingCause.COSTLY_OPERATION: "operation",
     ThrottlingCause.UNKNOWN: "unknown",
 }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limiter:
+    """What kept the rate from being higher, in words.
+
+    Attributes:
+        described: Its name.
+        headline: Of a client-limited run, the verdict in one short sentence.
+        whose: Likewise, whose limit the measured rate is.
+    """
+
+    described: str
+    headline: str = "The generator was the limit, not the endpoint."
+    whose: str = "of the generator"
+
+
+GENERATOR = Limiter(described="the generator")
+LIMITERS = {
+    "application": Limiter(
+        described="the application", headline="The application was the limit, not the endpoint."
+    ),
+    "gateway": Limiter(
+        described="the gateway", headline="The gateway was the limit, not the endpoint."
+    ),
+    "load": Limiter(described="the requested load"),
+    "generator": GENERATOR,
+    "machine": Limiter(
+        described="other processes on the machine",
+        whose="of what other processes left to the generator",
+    ),
+    "endpoint": Limiter(described="the endpoint"),
+    "users": Limiter(
+        described="the users (too few, or pausing between operations)",
+        headline="There were too few users for the requested rate.",
+        whose="of so many users",
+    ),
+    "throughput": Limiter(described="the provisioned throughput"),
+    "operation": Limiter(described="the cost of single operations"),
+    **{name: Limiter(described=rule.described) for name, rule in LIMITS.items()},
+}
+"""By `VerdictPart.limited_by`; what is not here is unknown."""
 
 
 def indicative(entity_bytes: int) -> bool:
@@ -268,9 +311,7 @@ def _part(count: int, throttled: int) -> str:
 
 
 def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPart:
-    whose = "of so many users" if limited_by == "users" else "of the generator"
-    if limited_by == "machine":
-        whose = "of what other processes left to the generator"
+    whose = LIMITERS[limited_by].whose
     return _reasoned(
         VerdictResult.CLIENT_LIMITED,
         limited_by,

@@ -13,21 +13,10 @@ from harness.measure.record.findings import PredictionPart
 from harness.model.partition import Partition
 from harness.profile.checks.prediction import KeyRanges, thinned
 from harness.profile.settings.schema import Profile
-from harness.workload.entity_factory import GROUPS
 from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action
+from harness.workload.queries import Queries, QueryShape
 
-_ENTITIES = {
-    Action.POINT_QUERY: 1,
-    Action.UPSERT_MERGE: 1,
-    Action.UPSERT_REPLACE: 1,
-    Action.UPDATE_MERGE: 1,
-    Action.UPDATE_REPLACE: 1,
-    Action.SERIES_MERGE: 1,
-    Action.CONDITIONAL_UPDATE: 2,
-}
-"""Entities of actions on one existing row."""
-_NEW_ENTITIES = {Action.INSERT: 1, Action.DELETE: 1, Action.KEY_CHANGE: 2}
 _MOVES = frozenset(("insert", "delete"))
 
 
@@ -90,29 +79,20 @@ def exact_shares(profile: Profile) -> PredictionPart | None:
 
 
 def _amounts(profile: Profile, design: KeyDesign) -> _Amounts:
-    found, query, rows = _Amounts(), profile.query, design.rows
-    weights = profile.mix.weights()
+    found, weights = _Amounts(), profile.mix.weights()
     for action, weight in weights.items():
-        found.existing += weight * _ENTITIES.get(action, 0)
-        found.new += weight * _NEW_ENTITIES.get(action, 0)
-    # Half of them find no row, and insert it.
-    found.existing += weights[Action.READ_THEN_WRITE]
-    found.new += weights[Action.READ_THEN_WRITE]
+        found.existing += weight * action.existing
+        found.new += weight * action.new
     entities = weights[Action.TRANSACTION] * profile.transaction.operations
     if _MOVES.issuperset(profile.transaction.kinds):
         found.new += entities
     else:
         found.existing += entities
-    partitions = min(query.partitions, design.count)
-    filtered = round(query.returned_share * GROUPS) < GROUPS
-    # A query with a filter scans on until it found enough.
-    top = rows.total if query.top is None or filtered else min(query.top, rows.total)
-    of_range = min(top, partitions / design.count * rows.total) if design.in_order else rows.total
-    found.over += weights[Action.PARTITION_RANGE_SCAN] * of_range
-    found.over += weights[Action.FULL_TABLE_SCAN] * top
-    whole, some = weights[Action.PARTITION_SCAN], weights[Action.ROW_RANGE_SCAN]
-    most = min(top, query.rows) if design.row_order else rows.total
-    found.by_rows = lambda number: whole * min(top, number) + some * min(most, number)
+    types = Queries(design, QueryShape(**profile.query.model_dump()), moving=False).types()
+    asked = [(weights[action], query) for action, query in types.items() if weights[action]]
+    inside = [(weight, query.entities) for weight, query in asked if not query.over_partitions]
+    found.over = sum(weight * query.entities(0) for weight, query in asked if query.over_partitions)
+    found.by_rows = lambda rows: sum(weight * entities(rows) for weight, entities in inside)
     return found
 
 

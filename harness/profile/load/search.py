@@ -37,18 +37,31 @@ _SLACK = 1.0 + 1e-9
 
 
 class Limit(enum.StrEnum):
-    """Why no higher rate was found. The first five are why a step failed."""
+    """Why no higher rate was found. The first five are why a step failed.
 
-    CLIENT = "client-limited"
-    USERS = "users"
-    """Latency did not grow: there were too few users to send more."""
-    THROTTLED = "throttled"
-    NOT_HELD = "not-held"
-    LATENCY = "latency"
-    MAXIMUM = "maximum"
-    """The maximum rate passed."""
-    UNFINISHED = "unfinished"
-    """The search ended before a step failed."""
+    ``USERS``: latency did not grow, so that there were too few users to send more.
+
+    Attributes:
+        described: Why, as a part of a sentence.
+        of_step: The result of a step that failed, in a table.
+    """
+
+    described: str
+    of_step: str
+
+    CLIENT = "client-limited", "the generator was the limit", "generator"
+    USERS = "users", "more users may reach a higher rate", "few users"
+    THROTTLED = "throttled", "higher rates are throttled", "throttled"
+    NOT_HELD = "not-held", "higher rates are not reached", "not held"
+    LATENCY = "latency", "higher rates exceed the latency limit", "too slow"
+    MAXIMUM = "maximum", "the maximum of the search was reached"
+    UNFINISHED = "unfinished", "the search did not end"
+
+    def __new__(cls, value: str, described: str = "", of_step: str = "") -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.described, made.of_step = described, of_step
+        return made
 
 
 _OF_THE_ENDPOINT = (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)
