@@ -14,6 +14,7 @@ from functools import partial
 from typing import NoReturn, Protocol
 
 from harness import __version__
+from harness.model.auth_mode import VARIABLES_HELP
 from harness.model.errors import SetupError, did_you_mean, echoed, printable_lines
 from harness.model.files import shipped
 from harness.startup import BAD_SETUP, failure_json, interrupts_held
@@ -70,7 +71,7 @@ _GROUPS = {"azurite": "install or run the embedded table endpoint"}
 _POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "gateway")
 """These commands need the signals, file locks and child processes of POSIX."""
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
   harness azurite install                     once, into this Python environment
   harness run single-partition                stress one partition of the embedded Azurite
@@ -83,8 +84,8 @@ examples:
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
       --remote-ok ACCOUNT -u 50 -t 5m         stress an account
 
-Credentials come from the environment: AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT
-with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. `--auth-mode login` uses a login of Entra ID.
+Credentials come from the environment: {VARIABLES_HELP}.
+`--auth-mode login` uses a login of Entra ID.
 """
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.measure.counts.redaction import Aliases
-from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE
+from harness.model.auth_mode import AUTH_MODE, AUTH_MODES, KEY_MODE, VARIABLES_HELP
 from harness.model.entity import MOST_PROPERTIES
 from harness.model.errors import SetupError, cut
 from harness.model.sessions import SESSIONS
@@ -101,10 +101,9 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
     group = parser.add_argument_group(
         f"{prefix}endpoint",
         "-H URL is the endpoint. Without it the run starts an embedded Azurite, whatever "
-        "credentials are set. Keys come from the environment only: "
-        "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or "
-        "AZURE_STORAGE_SAS_TOKEN. -H can be repeated: the partitions are spread over the accounts, "
-        "and the variables of each end in its name, such as AZURE_STORAGE_KEY_MYACCOUNT. With "
+        f"credentials are set. Keys come from the environment only: {VARIABLES_HELP}. "
+        "-H can be repeated: the partitions are spread over the accounts, and the variables of "
+        "each end in its name, such as AZURE_STORAGE_KEY_MYACCOUNT. With "
         "--auth-mode login the run uses a login of Microsoft Entra ID in place of keys.",
     )
     add(

@@ -31,7 +31,6 @@ from harness.endpoint.admin.permissions import (
 )
 from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told, recognised
 from harness.endpoint.admin.tables import leftovers, new_table_name
-from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.gateway.addresses import COUNTERS_PATH
 from harness.model.errors import SetupError
@@ -148,8 +147,7 @@ class Examination:
             yield from self._round_trips(made, endpoint)
         if accepted.status is Status.FAILED:
             yield from (not_tried(name, "the credential was not accepted") for name in names[4:])
-        elif isinstance(endpoint.credential, Sas) and endpoint.credential.table is not None:
-            table = endpoint.credential.table
+        elif (table := endpoint.credential.table) is not None:
             why = f"the SAS is for the table {table} alone, and was found sufficient"
             yield CheckResult(name="permissions", text=f"{why}; use --table {table} in a run")
             yield key_length(())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, urlsplit
 
+from harness.model.auth_mode import CONNECTION_STRING, KEY, SAS_TOKEN
 from harness.model.errors import SetupError
 from harness.model.hosts import host_of, is_loopback
 from harness.model.services.cosmos import COSMOS
@@ -35,14 +36,6 @@ TABLE_HOSTS = (
 _ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "https://ACCOUNT.table.core.windows.net or http://127.0.0.1:10002"
-
-CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
-ACCOUNT = "AZURE_STORAGE_ACCOUNT"
-KEY = "AZURE_STORAGE_KEY"
-SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"
-SECRET_VARIABLES = (CONNECTION_STRING, KEY, SAS_TOKEN)
-CREDENTIAL_VARIABLES = (*SECRET_VARIABLES, ACCOUNT)
-"""The variables for credentials, named as in Azure CLI. No address may contain one."""
 
 
 def address_of(host: str, option: str = "-H") -> SplitResult:

@@ -6,6 +6,7 @@ address names is an error.
 
 from __future__ import annotations
 
+import abc
 import base64
 import binascii
 import dataclasses
@@ -14,23 +15,16 @@ import hashlib
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import SplitResult, parse_qs
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
-from harness.endpoint.address import (
-    ACCOUNT,
-    CONNECTION_STRING,
-    KEY,
-    SAS_TOKEN,
-    address_of,
-    is_account_name,
-    kind_and_account,
-)
-from harness.endpoint.entra.login import Login
+from harness.endpoint.address import address_of, is_account_name, kind_and_account
+from harness.model.auth_mode import ACCOUNT, CONNECTION_STRING, KEY, SAS_TOKEN
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
+from harness.model.services.service import Service
 
 # The emulator's published development account: the same on every machine, no secret.
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -52,8 +46,68 @@ _ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
 _RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
 
 
+class Refusal(NamedTuple):
+    """An error response. The code is empty where the response is not a table service's.
+
+    ``challenge`` is its header ``WWW-Authenticate``, which names the tenant that is trusted.
+    """
+
+    status: int
+    code: str
+    message: str
+    challenge: str = ""
+
+
+class Credential(abc.ABC):
+    """What can sign requests.
+
+    Attributes:
+        noun: Its kind, in sentences about refused requests.
+        dated: Whether the service refuses what it signs if the clock of this machine is wrong.
+    """
+
+    __slots__ = ()
+
+    noun: ClassVar[str]
+    dated: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        """The ``Authorization`` header of a request with these headers; empty where it has none.
+
+        ``path`` is the path as it is sent, without the query.
+        """
+
+    @abc.abstractmethod
+    def for_sdk(self) -> dict[str, Any]:
+        """Keywords for a client of the SDK."""
+
+    @property
+    @abc.abstractmethod
+    def described(self) -> str:
+        """The kind of credential, for outputs, without a secret."""
+
+    @property
+    def query(self) -> str:
+        """What ends the query of every request."""
+        return ""
+
+    @property
+    def table(self) -> str | None:
+        """The only table that it is for; None for all tables of the account."""
+        return None
+
+    def problem(self, now_s: float) -> str | None:
+        """Why a run cannot work with it at ``now_s`` UTC seconds; None where it may."""
+        return None
+
+    def why_refused(self, service: Service, refused: Refusal) -> str | None:
+        """Why ``service`` refuses it, and what to do; None where the kind does not tell."""
+        return None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class SharedKey:
+class SharedKey(Credential):
     """An account key, which signs verb, type, date and path (Shared Key of the Table service).
 
     Raises:
@@ -61,7 +115,7 @@ class SharedKey:
     """
 
     noun: ClassVar[str] = "key"
-    query: ClassVar[str] = ""
+    dated: ClassVar[bool] = True
     account: str
     key: str = dataclasses.field(repr=False)
     _hashes: tuple[Any, Any] = dataclasses.field(init=False, repr=False, compare=False)
@@ -76,10 +130,6 @@ class SharedKey:
         object.__setattr__(self, "_hashes", hashes)
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """The ``Authorization`` header of a request with these headers; empty where it has none.
-
-        ``path`` is the path as it is sent, without the query.
-        """
         inner, outer = self._hashes
         inner, outer = inner.copy(), outer.copy()
         inner.update(f"{method}\n\n{content_type}\n{date}\n/{self.account}{path}".encode())
@@ -88,7 +138,6 @@ class SharedKey:
         return f"SharedKey {self.account}:{signature}"
 
     def for_sdk(self) -> dict[str, Any]:
-        """Keywords for a client of the SDK."""
         return {"credential": AzureNamedKeyCredential(self.account, self.key)}
 
     @property
@@ -98,12 +147,12 @@ class SharedKey:
 
     @property
     def described(self) -> str:
-        """The kind of credential, for outputs; empty for the emulator's own key."""
+        """Empty for the emulator's own key."""
         return "" if self.key == EMULATOR_KEY else "account key"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sas:
+class Sas(Credential):
     """A shared access signature, without the leading question mark, which ends every query."""
 
     noun: ClassVar[str] = "SAS"
@@ -125,11 +174,10 @@ class Sas:
 
     @property
     def table(self) -> str | None:
-        """The table of a SAS for one table; None for a SAS for the account."""
         return self._fields().get("tn")
 
     def problem(self, now_s: float) -> str | None:
-        """Why a run cannot work with this SAS at ``now_s`` UTC seconds; None where it may.
+        """Why a run cannot work with this SAS, by its own fields.
 
         The service often gives one error for all causes of a refused SAS. The fields of the SAS,
         which are signed, tell them apart. The grants of a stored access policy (`si`) are unknown.
@@ -151,15 +199,20 @@ class Sas:
         problem = _lacking(types, _RESOURCE_TYPES, "resource type", "srt", _WANTED)
         return problem or _lacking(rights, _ACCOUNT_RIGHTS, "permission", "sp", _WANTED)
 
+    def why_refused(self, service: Service, refused: Refusal) -> str | None:
+        if not service.charges or refused.status not in (401, 403):
+            return None
+        return (
+            "Cosmos DB takes a SAS for one table only, and was seen to refuse those of this version"
+            " of the protocol: use the key of the account, or a login (--auth-mode login)"
+        )
+
     def _fields(self) -> dict[str, str]:
         return {name: values[0] for name, values in parse_qs(self.query).items()}
 
 
 Secret = SharedKey | Sas
 """What variables and connection strings hold."""
-Credential = Secret | Login
-"""What can sign requests. `authorization`, `query`, `for_sdk`, `noun` and `described` are common to
-all kinds."""
 
 
 def _lacking(given: str, needed: dict[str, str], noun: str, field: str, wanted: str) -> str | None:

@@ -8,14 +8,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from harness.endpoint.address import (
-    ACCOUNT,
-    CREDENTIAL_VARIABLES,
-    DEFAULT_PORTS,
-    address_of,
-    is_of_azure,
-    kind_and_account,
-)
+from harness.endpoint.address import DEFAULT_PORTS, address_of, is_of_azure, kind_and_account
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
@@ -25,7 +18,7 @@ from harness.endpoint.credential import (
     credential_for,
 )
 from harness.endpoint.entra.login import Login, Logins
-from harness.model.auth_mode import KEY_MODE, LOGIN_MODE, auth_mode
+from harness.model.auth_mode import ACCOUNT, CREDENTIAL_VARIABLES, KEY_MODE, LOGIN_MODE, auth_mode
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.services import EMBEDDED, USUAL

@@ -1,4 +1,7 @@
-"""What signs requests, as Azure CLI names it. Chosen by the user, never by what is set."""
+"""What signs requests: its mode and its variables, as Azure CLI names them.
+
+The user chooses the mode; it never follows from what is set.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,16 @@ KEY_MODE = "key"
 LOGIN_MODE = "login"
 """A login of Microsoft Entra ID."""
 AUTH_MODES = (KEY_MODE, LOGIN_MODE)
+
+
+CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
+ACCOUNT = "AZURE_STORAGE_ACCOUNT"
+KEY = "AZURE_STORAGE_KEY"
+SAS_TOKEN = "AZURE_STORAGE_SAS_TOKEN"
+SECRET_VARIABLES = (CONNECTION_STRING, KEY, SAS_TOKEN)
+CREDENTIAL_VARIABLES = (*SECRET_VARIABLES, ACCOUNT)
+"""No address may contain one."""
+VARIABLES_HELP = f"{CONNECTION_STRING}, or {ACCOUNT} with {KEY} or {SAS_TOKEN}"
 
 
 def auth_mode(environ: Mapping[str, str]) -> str:

@@ -16,15 +16,7 @@ from urllib.parse import urlsplit
 
 import certifi
 
-from harness.endpoint.address import (
-    ACCOUNT,
-    CONNECTION_STRING,
-    KEY,
-    SECRET_VARIABLES,
-    TABLE_HOSTS,
-    address_of,
-    is_table_host,
-)
+from harness.endpoint.address import TABLE_HOSTS, address_of, is_table_host
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
@@ -32,6 +24,7 @@ from harness.endpoint.credential import (
     SharedKey,
     credential_for,
 )
+from harness.model.auth_mode import ACCOUNT, CONNECTION_STRING, KEY, SECRET_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.hosts import is_every_address, is_loopback
 from harness.watch.other_endpoints import Lead, leads_of, without_secrets

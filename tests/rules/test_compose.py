@@ -22,9 +22,8 @@ import yaml
 from harness import __version__
 from harness.cli import parsed
 from harness.endpoint.accounts import accounts_from, consent_problem
-from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.gateway.limits import limits_path, load_limits
-from harness.model.auth_mode import AUTH_MODE
+from harness.model.auth_mode import AUTH_MODE, CREDENTIAL_VARIABLES
 from harness.model.hosts import is_loopback
 from harness.profile.profile_loader import shipped_names
 from tests.support import compose_file as composed

@@ -17,7 +17,7 @@ from harness import __version__
 from harness.commands.init import AUTH_MODES, PLACES, rendered
 from harness.commands.run import locust_arguments
 from harness.endpoint.accounts import Accounts, accounts_from, consent_problem
-from harness.endpoint.address import CREDENTIAL_VARIABLES
+from harness.model.auth_mode import CREDENTIAL_VARIABLES
 from tests.support import places
 from tests.support.compose_file import ROOT
 

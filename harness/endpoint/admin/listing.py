@@ -16,7 +16,6 @@ from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.exchange import LIBRARY_ERRORS
 from harness.endpoint.http.pool import trust_context
@@ -38,8 +37,7 @@ _TIME_OUT_S = 5.0
 
 def listable(endpoint: Endpoint) -> str:
     """What the credential may list: tables, or with a SAS for one table the entities of it."""
-    credential = endpoint.credential
-    table = credential.table if isinstance(credential, Sas) else None
+    table = endpoint.credential.table
     return TABLES if table is None else f"{table}()"
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from harness.endpoint.admin.probe import Refusal, explain
+from harness.endpoint.admin.probe import explain
 from harness.endpoint.admin.tables import create_table, delete_table
+from harness.endpoint.credential import Refusal
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.session import SessionOptions
 from harness.endpoint.sessions import open_session

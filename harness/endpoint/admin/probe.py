@@ -14,12 +14,10 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from harness.endpoint.admin.listing import Listing, ListingResponse, listable
-from harness.endpoint.credential import EMULATOR_ACCOUNT, Sas, SharedKey
+from harness.endpoint.credential import EMULATOR_ACCOUNT, Refusal
 from harness.endpoint.endpoint import Endpoint, as_kind
-from harness.endpoint.entra.login import login_problem
 from harness.endpoint.http.exchange import CHARGE_HEADER
 from harness.endpoint.http.pool import CA_VARIABLES, trust_context
 from harness.endpoint.protocol.responses import read_error
@@ -123,7 +121,6 @@ def check(
     credential = endpoint.credential
     if endpoint.login is not None:
         endpoint.login.sign_in()
-    table = credential.table if isinstance(credential, Sas) else None
     request = ProbeRequest(endpoint, listable(endpoint))
     response = request.send(context=trust_context(environ), timeout_s=timeout_s, now_s=time.time())
     refused = None
@@ -131,7 +128,7 @@ def check(
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
     skew_s = _skew_s(response, time.time())
-    if isinstance(credential, Sas) and (refused is None or refused.status in (401, 403, 404)):
+    if refused is None or refused.status in (401, 403, 404):
         problem = credential.problem(time.time() + (skew_s or 0.0))
         if problem is not None:
             raise SetupError(f"{endpoint.host}: {problem}")
@@ -139,7 +136,7 @@ def check(
         if not _is_listing(response):
             raise SetupError(_not_a_table_service(endpoint))
         return kind_told(response.headers, endpoint) or endpoint.kind
-    if table is not None and refused.code == "TableNotFound":
+    if credential.table is not None and refused.code == "TableNotFound":
         # The credential was accepted; whether the table exists is checked where it is needed.
         return kind_told(response.headers, endpoint) or endpoint.kind
     raise SetupError(explain(endpoint, refused, skew_s))
@@ -164,18 +161,6 @@ def recognised(endpoint: Endpoint, told: Service) -> Endpoint:
     return as_kind(endpoint, told) if unknown and told.charges else endpoint
 
 
-class Refusal(NamedTuple):
-    """An error response. The code is empty where the response is not a table service's.
-
-    ``challenge`` is its header ``WWW-Authenticate``, which names the tenant that is trusted.
-    """
-
-    status: int
-    code: str
-    message: str
-    challenge: str = ""
-
-
 def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -> str:
     """The sentence for a refusal; ``skew_s`` is the service's clock minus this machine's."""
     host, account, code = endpoint.host, endpoint.account, refused.code
@@ -188,18 +173,23 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
     message = refused.message.rstrip(".")
     said = f"{refused.status} {code}" + (f": {message}" if message else "")
     off = skew_s is not None and abs(skew_s) > MAX_CLOCK_SKEW_S
-    if refused.status == 403 and off and isinstance(credential, SharedKey):
+    if refused.status == 403 and off and credential.dated:
         assert skew_s is not None
         return (
             f"the clock of this machine is {_span(skew_s)} the clock of {host}, which refuses "
             f"requests that are more than 15 minutes off ({said}): set the clock"
         )
-    if endpoint.login is not None:
-        problem = login_problem(endpoint.login, endpoint.kind, *refused)
-        if problem is not None:
-            return f"{host}: {problem} ({said})"
-    if endpoint.kind.charges and refused.status in (401, 403):
-        return f"{host}: {_refused_by_cosmos(endpoint, refused.message)} ({said})"
+    of_cosmos = endpoint.kind.charges and refused.status in (401, 403)
+    why = _cosmos_reason(refused.message) if of_cosmos else None
+    if why is None:
+        why = credential.why_refused(endpoint.kind, refused)
+    if why is None and of_cosmos:
+        why = (
+            f"it refuses the {credential.noun} for the account {account}: is it the right one, "
+            "complete, not replaced since, and not read-only?"
+        )
+    if why is not None:
+        return f"{host}: {why} ({said})"
     if "not valid in the specified time frame" in refused.message:
         return f"{host}: the SAS has expired or is not valid yet ({said}): create a new one"
     if code in _REASONS:
@@ -219,20 +209,9 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
     return f"{host} refuses the request: {said}"
 
 
-def _refused_by_cosmos(endpoint: Endpoint, message: str) -> str:
-    """Why Cosmos DB refuses a credential: its code is the same for every cause."""
-    known = next((why for part, why in _COSMOS_REASONS.items() if part in message.lower()), None)
-    if known is not None:
-        return known
-    if isinstance(endpoint.credential, Sas):
-        return (
-            "Cosmos DB takes a SAS for one table only, and was seen to refuse those of this version"
-            " of the protocol: use the key of the account, or a login (--auth-mode login)"
-        )
-    return (
-        f"it refuses the {endpoint.credential.noun} for the account {endpoint.account}: is it the "
-        "right one, complete, not replaced since, and not read-only?"
-    )
+def _cosmos_reason(message: str) -> str | None:
+    """Why Cosmos DB refuses a credential, by its message: its code is the same for every cause."""
+    return next((why for part, why in _COSMOS_REASONS.items() if part in message.lower()), None)
 
 
 _COSMOS_REASONS = {

@@ -36,8 +36,9 @@ from gevent.pool import Pool
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Ambiguous
-from harness.endpoint.admin.probe import Refusal, explain
+from harness.endpoint.admin.probe import explain
 from harness.endpoint.attempts import LEADS_BACK, TokenLoop
+from harness.endpoint.credential import Refusal
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import LIBRARY_ERRORS, Exchange, bad_answer, by_library

@@ -18,7 +18,7 @@ import gevent
 from azure.core.credentials import AccessToken, AccessTokenInfo
 from gevent.util import wrap_errors
 
-from harness.endpoint.address import SECRET_VARIABLES
+from harness.endpoint.credential import Credential, Refusal
 from harness.endpoint.entra.token import (
     TENANT,
     Cloud,
@@ -29,6 +29,7 @@ from harness.endpoint.entra.token import (
     cloud_of,
     fetch,
 )
+from harness.model.auth_mode import SECRET_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.figures import counted
 from harness.model.services.service import Service
@@ -38,7 +39,7 @@ FETCHED_WITHIN_S = 60.0
 _TRUSTED_TENANT = re.compile(r"authorization_uri=\"?https://[^/\s,\"]+/([\w.-]{1,64})")
 
 
-class Login:
+class Login(Credential):
     """The access token for one audience; safe among greenlets of one thread.
 
     Args:
@@ -51,7 +52,6 @@ class Login:
     """
 
     noun: ClassVar[str] = "login"
-    query: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -83,13 +83,39 @@ class Login:
         return self._header
 
     def for_sdk(self) -> dict[str, Any]:
-        """Keywords for a client of the SDK."""
         return {"credential": SdkLogin(self), "audience": self.audience}
 
     @property
     def described(self) -> str:
-        """The kind of credential, for outputs, without a secret."""
         return f"Entra ID ({self.identity.described})"
+
+    def why_refused(self, service: Service, refused: Refusal) -> str | None:
+        if refused.status not in (401, 403):
+            return None
+        who, message = f"the login ({self.identity.described})", refused.message
+        lacks_role = refused.code == "AuthorizationPermissionMismatch"
+        if lacks_role or (service.charges and "RBAC" in message):
+            return (
+                f"{who} lacks a role: assign it {service.role}. A new assignment can take ten "
+                "minutes"
+            )
+        if refused.code == "AuthorizationFailure":
+            return f"{who} is refused: does a firewall of the account block this machine?"
+        found = _TRUSTED_TENANT.search(refused.challenge)
+        trusted = "" if found is None else found[1]
+        own = self.identity.tenant
+        if "issuer" in message.lower() or (trusted and own and trusted != own):
+            return (
+                f"{who} is of another tenant than the account"
+                f"{f', which trusts {trusted}' * bool(trusted)}: choose the tenant with "
+                f"`az login --tenant {trusted or 'TENANT'}` or AZURE_TENANT_ID"
+            )
+        if "audience" in message.lower():
+            return (
+                f"{who} got a token for {self.audience}, which the endpoint does not accept: for a "
+                "custom domain in another cloud, set AZURE_AUTHORITY_HOST"
+            )
+        return f"{who} is refused"
 
     # The interface of a login.
 
@@ -260,34 +286,3 @@ class Logins:
                 ),
             )
         return self._made[cloud]
-
-
-def login_problem(
-    login: Login, kind: Service, status: int, code: str, message: str, challenge: str
-) -> str | None:
-    """Why a login is refused, and what to do; None where the response is about something else.
-
-    ``challenge`` is the header ``WWW-Authenticate``, which names the tenant of the account.
-    """
-    if status not in (401, 403):
-        return None
-    who = f"the login ({login.identity.described})"
-    if code == "AuthorizationPermissionMismatch" or (kind.charges and "RBAC" in message):
-        return f"{who} lacks a role: assign it {kind.role}. A new assignment can take ten minutes"
-    if code == "AuthorizationFailure":
-        return f"{who} is refused: does a firewall of the account block this machine?"
-    found = _TRUSTED_TENANT.search(challenge)
-    trusted = "" if found is None else found[1]
-    own = login.identity.tenant
-    if "issuer" in message.lower() or (trusted and own and trusted != own):
-        return (
-            f"{who} is of another tenant than the account"
-            f"{f', which trusts {trusted}' * bool(trusted)}: choose the tenant with "
-            f"`az login --tenant {trusted or 'TENANT'}` or AZURE_TENANT_ID"
-        )
-    if "audience" in message.lower():
-        return (
-            f"{who} got a token for {login.audience}, which the endpoint does not accept: for a "
-            "custom domain in another cloud, set AZURE_AUTHORITY_HOST"
-        )
-    return f"{who} is refused"

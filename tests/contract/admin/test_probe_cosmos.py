@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.admin.probe import Refusal, check, explain, recognised
-from harness.endpoint.credential import Sas
+from harness.endpoint.admin.probe import check, explain, recognised
+from harness.endpoint.credential import Refusal, Sas
 from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
 from harness.model.errors import SetupError
 from harness.model.services.cosmos import COSMOS_EMULATOR

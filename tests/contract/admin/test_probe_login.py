@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.admin.probe import Refusal, check, explain
+from harness.endpoint.admin.probe import check, explain
 from harness.endpoint.azurite import start_azurite
+from harness.endpoint.credential import Refusal
 from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.entra.login import Login
 from harness.endpoint.entra.token import Token, identity_of

@@ -17,10 +17,10 @@ import pytest
 import trustme
 
 from harness.endpoint import azurite as embedded
-from harness.endpoint.address import CREDENTIAL_VARIABLES
 from harness.endpoint.admin.probe import check
 from harness.endpoint.azurite import AzuriteProcess, start_azurite
 from harness.endpoint.credential import EMULATOR_KEY
+from harness.model.auth_mode import CREDENTIAL_VARIABLES
 from harness.model.errors import SetupError
 from tests.support.certificates import certificate
 
