@@ -6,6 +6,7 @@ limits: entities, or request units (RU) of Cosmos DB.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 from harness.measure.record.findings import IF_ANY, RecordPart
@@ -65,29 +66,44 @@ class HotPart(RecordPart):
     at_most: float
 
 
-class PricePart(RecordPart):
-    """What the scheme costs; see `harness.trace.whatif.price.Price`.
+@dataclasses.dataclass(slots=True, kw_only=True)
+class PricePart:
+    """What a scheme costs, in operations and entities of the trace; counted as it is read.
 
     Attributes:
+        unknown: Operations whose new PartitionKey cannot be told, because the trace lacks a key.
+        unmatched: Operations whose keys no regular expression of the scheme matches; they keep
+            their keys.
+        split: Transactions whose parts would be in several partitions.
+        spread: Queries that would become several, of a partition or of a range of them each.
+        needed: Queries that these would become, added up.
+        most_needed: Queries that one of them would become.
+        scans: Queries of fewer partitions before that would have to read the whole table.
+        unbounded: Queries of a range of RowKeys that would have to read the whole partition.
+        unvalued: Operations on rows of which the trace does not show a property that the scheme
+            needs; they keep their keys.
         moved: Writes that change a property that keys are made of: the entity would have to move.
+        refused: Operations with a key that the service refuses. Their load counts nevertheless.
+        ranged: Queries of one partition before that would need a range of partitions.
         billable: Billable requests: attempts, pages, and the parts of split queries.
-        walked: Entities that its queries would walk.
-        walked_is_lower_bound: Queries may walk more, because the trace does not show all rows.
+        walked: Entities that the queries would walk.
+        walked_is_lower_bound: They may walk more, because rows that were there before the trace,
+            and that no operation showed, may be in what they read.
     """
 
-    operations: int
-    unknown: int
-    unmatched: int
-    transactions: int
-    split: int
-    queries: int
-    spread: int
-    needed: int
-    most_needed: int
-    scans: int
-    unbounded: int
-    collisions: int
-    collisions_estimated: bool
+    operations: int = 0
+    unknown: int = 0
+    unmatched: int = 0
+    transactions: int = 0
+    split: int = 0
+    queries: int = 0
+    spread: int = 0
+    needed: int = 0
+    most_needed: int = 0
+    scans: int = 0
+    unbounded: int = 0
+    collisions: int = 0
+    collisions_estimated: bool = False
     unvalued: Annotated[int, IF_ANY] = 0
     moved: Annotated[int, IF_ANY] = 0
     refused: int = 0

@@ -20,7 +20,7 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
-from harness.measure.record.whatif import HotPart, PeakPart, PricePart, SchemePart, SimulatedPart
+from harness.measure.record.whatif import HotPart, PeakPart, SchemePart, SimulatedPart
 from harness.model.partition import EXACT_PARTITIONS
 from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
@@ -311,8 +311,8 @@ class Projection:
             once=self._simulated(self._once, hottest),
             retried=self._simulated(retried, hottest),
             refused=self._rekeying.refused,
-            price=PricePart(
-                **dataclasses.asdict(price),
+            price=dataclasses.replace(
+                price,
                 billable=retried.throttling.attempts,
                 collisions=collisions.count,
                 collisions_estimated=collisions.estimated,

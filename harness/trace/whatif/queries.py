@@ -64,7 +64,7 @@ def _place(bound: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TreatedQuery:
-    """The ranges of a query, and which sums of a `harness.trace.whatif.price.Price` it adds to.
+    """The ranges of a query, and which sums of a `PricePart` it adds to.
 
     Attributes:
         ranges: Empty if the query is a further page of one that is read as a whole.

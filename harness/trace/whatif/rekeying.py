@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
+from harness.measure.record.whatif import PricePart
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import (
@@ -25,7 +26,6 @@ from harness.trace.operations import (
     TracedShape,
 )
 from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
-from harness.trace.whatif.price import Price
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
@@ -125,7 +125,7 @@ class Rekeying:
     ) -> None:
         self.scheme = scheme
         self.unit, self._valid_key, self._sure_length = unit, unit.valid_key, unit.sure_length
-        self.price = Price()
+        self.price = PricePart()
         self.collisions = Collisions()
         self.samples: list[tuple[str, str, RecordedValues]] = []
         self.refused = ""

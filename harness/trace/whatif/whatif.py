@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -125,7 +126,7 @@ def what_if(
                 raise SetupError(f"the trace has no table {cut(repr(table))} that could have rows")
         part = projection.finish()
         if moved := moves(trace, scheme):
-            price = part.price.model_copy(update={"moved": moved})
+            price = dataclasses.replace(part.price, moved=moved)
             part = part.model_copy(update={"price": price})
         if factors:
             first = first_limit(

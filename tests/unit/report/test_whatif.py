@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from harness.measure.record.whatif import WhatIfRecord
@@ -40,9 +41,7 @@ def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path)
     """Ten queries became 160, of which 120 failed."""
     found = calculated(recorded(tmp_path, steady(20, 5, ["hot"])))
     part = found.schemes[1]
-    price = part.price.model_copy(
-        update={"operations": 10, "queries": 10, "spread": 10, "needed": 160}
-    )
+    price = dataclasses.replace(part.price, operations=10, queries=10, spread=10, needed=160)
     retried = part.retried.model_copy(update={"failed": 120})
     part = part.model_copy(update={"price": price, "retried": retried})
     [said] = [row.text(found, part) for row in rows(found) if "fail" in row.label]

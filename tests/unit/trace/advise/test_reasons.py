@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
@@ -23,7 +24,7 @@ TRAFFIC = TableTraffic(
 
 
 def bounded(part: SchemePart) -> SchemePart:
-    price = part.price.model_copy(update={"walked_is_lower_bound": True})
+    price = dataclasses.replace(part.price, walked_is_lower_bound=True)
     return part.model_copy(update={"price": price})
 
 
