@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from harness.measure.record.findings import RecordPart
 from harness.measure.record.origin import ReplayedKind, ReplayPart
 from harness.model.operation import Kind
 from harness.model.services.service import Service
@@ -71,24 +72,19 @@ class Cost:
     received_bytes: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a run would do.
+class PlanFigures(RecordPart):
+    """What a run would do, in numbers and names.
 
     Attributes:
+        tables: Endings of their names.
         loading_bytes: Bytes of the loading requests; an estimate.
         kinds: Operations under load, those with the highest entity count first.
         operations: Expected under load; None if the load has no rate.
-        most_loading: Billable transactions of loading with every possible retry.
-        most_load: The same of the load; may be inf.
         peak_per_s: The highest wanted rate in entities/s; None if the load has no rate.
-        charges: The request units; None where the endpoint is not Cosmos DB.
-        notes: What is left out of a trace, and what is not known of it, as sentences.
         may_end_early: Why the run may end before its time, and what to do; or empty.
-        values: What the values of each field from a file are.
+        notes: What is left out of a trace, and what is not known of it, as sentences.
     """
 
-    endpoint: Service
     tables: tuple[str, ...]
     loaded_entities: int
     loading_requests: int
@@ -97,13 +93,26 @@ class Plan:
     kinds: tuple[PlannedKind, ...]
     operations: float | None
     seconds: float
+    budget: int | None
+    peak_per_s: float | None
+    may_end_early: str
+    notes: tuple[str, ...] = ()
+
+
+class Plan(PlanFigures):
+    """What a run would do, and what it is held against.
+
+    Attributes:
+        most_loading: Billable transactions of loading with every possible retry.
+        most_load: The same of the load; may be inf.
+        charges: The request units; None where the endpoint is not Cosmos DB.
+        values: What the values of each field from a file are.
+    """
+
+    endpoint: Service
     most_loading: float
     most_load: float
-    budget: int | None
-    may_end_early: str
-    peak_per_s: float | None
     charges: ChargesSeen | None
-    notes: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()
 
     @property

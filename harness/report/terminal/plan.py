@@ -9,7 +9,7 @@ from rich.text import Text
 
 from harness.model.figures import counted, data_size, duration, number, percent
 from harness.model.services.service import Service
-from harness.profile.build.plan import Cost, Plan, PlannedKind, PlannedPhase
+from harness.profile.build.plan import Cost, Plan, PlanFigures, PlannedPhase
 from harness.profile.practices.practice import CHECKLIST
 from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page, facts, table_of
@@ -18,14 +18,6 @@ from harness.report.terminal.request_units import ChargesPart, charges_part, cha
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
 _SECTION = "Targets for data operations"
 _NO_RATE = "unknown: the closed loop has no target rate"
-
-
-_ALIKE = (
-    *("tables", "loaded_entities", "loading_requests", "loading_bytes", "phases", "kinds"),
-    *("operations", "seconds", "expected_transactions", "budget", "peak_per_s", "accounts"),
-    *("may_end_early", "notes"),
-)
-"""What a `PlanOutput` has of its plan."""
 
 
 def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
@@ -54,11 +46,10 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
     )
 
 
-class PlanOutput(CommandOutput):
-    """What a run would do and cost: see `Plan`; None where the load has no rate, or no bound.
+class PlanOutput(PlanFigures, CommandOutput):
+    """What a run would do and cost; None where the load has no rate, or no bound.
 
     Attributes:
-        tables: Endings of their names.
         reads: What all reads would do, as ``writes``.
         expected_transactions: Billable, with loading and the tables.
         most_transactions: With every possible retry, as far as the budget allows.
@@ -68,24 +59,12 @@ class PlanOutput(CommandOutput):
     profile: str
     question: str
     endpoint: str
-    tables: tuple[str, ...]
-    loaded_entities: int
-    loading_requests: int
-    loading_bytes: float
-    phases: tuple[PlannedPhase, ...]
-    kinds: tuple[PlannedKind, ...]
-    operations: float | None
-    seconds: float
     reads: Cost | None
     writes: Cost | None
     expected_transactions: float | None
     most_transactions: float | None
-    budget: int | None
-    peak_per_s: float | None
     accounts: int | None
     request_units: ChargesPart | None
-    may_end_early: str
-    notes: tuple[str, ...]
 
 
 def plan_json(name: str, question: str, plan: Plan) -> str:
@@ -96,9 +75,11 @@ def plan_json(name: str, question: str, plan: Plan) -> str:
         endpoint=str(plan.endpoint),
         reads=plan.cost(reads=True),
         writes=plan.cost(reads=False),
+        expected_transactions=plan.expected_transactions,
         most_transactions=None if math.isinf(most) else most,
+        accounts=plan.accounts,
         request_units=charges_part(plan.charges),
-        **{name: getattr(plan, name) for name in _ALIKE},
+        **{name: getattr(plan, name) for name in PlanFigures.model_fields},
     )
     return output.to_json()
 
