@@ -1,7 +1,7 @@
 """The classes of the kinds of sessions; see `harness.model.sessions`."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import SessionOptions, TableSession
@@ -13,9 +13,7 @@ from harness.model.operation import Operation
 from harness.model.services import service_of_session
 from harness.model.sessions import SDK, TABLE_SESSIONS, session_named
 
-_SESSIONS: dict[
-    str, type[SdkSession] | type[WireSession] | type[SdkDefaultSession] | type[BlobSession]
-] = {
+_SESSIONS: dict[str, Callable[[SessionOptions], TableSession]] = {
     "sdk": SdkSession,
     "wire": WireSession,
     "sdk-default": SdkDefaultSession,
