@@ -3,7 +3,7 @@
 "A query that scans 1,000 entities and returns 5 counts as 1,000 entities" (performance checklist,
 "Entities per second (storage account)"). An answer shows only the returned entities. The number of
 scanned entities is computed from the stored keys: those of writes that passed through the gateway,
-and those that one reading of the table found (`TableLook`). Where keys may be missing, the number
+and those that one reading of the table found (`LookAhead`). Where keys may be missing, the number
 is an estimate.
 """
 
@@ -21,8 +21,8 @@ from harness.gateway.requests import RowWrite
 MOST_ROWS = 200_000
 """Most rows of all tables together; no further rows are remembered."""
 MOST_TABLES = 10_000
-MOST_LOOKS = 3
-"""Most looks at one table: after the first, one for each time that an answer was lost."""
+MOST_LOOK_AHEADS = 3
+"""Most look-aheads at one table: after the first, one for each time that an answer was lost."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class _Table:
         partitions: RowKeys in order, by PartitionKey.
         keys: PartitionKeys in order.
         complete: Every row is known.
-        deleted: The keys that were deleted since the current look began; None without a look.
+        deleted: The keys that were deleted since the current look-ahead began; None without one.
     """
 
     complete: bool
     partitions: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     keys: list[str] = dataclasses.field(default_factory=list)
-    looks: int = 0
+    look_aheads: int = 0
     deleted: set[Key] | None = None
 
 
@@ -102,18 +102,18 @@ class Contents:
         if (known := self._table(table)) is not None:
             known.complete = False
 
-    def begin_look(self, table: str) -> bool:
-        """Return whether the rows of the table should be read now; `end_look` follows."""
+    def begin_look_ahead(self, table: str) -> bool:
+        """Return whether the rows of the table should be read now; `end_look_ahead` follows."""
         known = self._table(table)
         if known is None or known.complete or known.deleted is not None:
             return False
-        if known.looks >= MOST_LOOKS or self._rows >= MOST_ROWS:
+        if known.look_aheads >= MOST_LOOK_AHEADS or self._rows >= MOST_ROWS:
             return False
-        known.looks += 1
+        known.look_aheads += 1
         known.deleted = set()
         return True
 
-    def looked(self, table: str, keys: Iterable[Key]) -> None:
+    def seen_ahead(self, table: str, keys: Iterable[Key]) -> None:
         """Add the rows of one page that the reading of the table returned."""
         known = self._tables.get(table)
         if known is None or known.deleted is None:
@@ -122,7 +122,7 @@ class Contents:
             if key not in known.deleted:
                 self._add(known, *key)
 
-    def end_look(self, table: str, *, whole: bool) -> None:
+    def end_look_ahead(self, table: str, *, whole: bool) -> None:
         """End the reading of the table. ``whole`` is True if every row was read."""
         known = self._tables.get(table)
         if known is not None and known.deleted is not None:
@@ -224,7 +224,7 @@ MOST_PAGES = 200
 _TOKENS = ("NextPartitionKey", "NextRowKey")
 
 
-class TableLook:
+class LookAhead:
     """One reading of the keys of a table.
 
     The caller sends ``GET`` with `target` and the headers of the client's query, and hands each
@@ -255,7 +255,7 @@ class TableLook:
                 self.abandon()
                 return
             keys.append((partition_key, row_key))
-        self._contents.looked(self._table, keys)
+        self._contents.seen_ahead(self._table, keys)
         tokens = {name: answer.headers.get(f"x-ms-continuation-{name}") for name in _TOKENS}
         if tokens["NextPartitionKey"] is None:
             self._end(whole=True)
@@ -271,4 +271,4 @@ class TableLook:
     def _end(self, *, whole: bool) -> None:
         if self.target is not None:
             self.target = None
-            self._contents.end_look(self._table, whole=whole)
+            self._contents.end_look_ahead(self._table, whole=whole)

@@ -13,7 +13,7 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence, Set
 
-from harness.gateway.contents import Contents, TableLook
+from harness.gateway.contents import Contents, LookAhead
 from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
@@ -60,7 +60,7 @@ class Model:
     Args:
         now_s: The time now, on any steady clock.
         stored: False if there is no endpoint behind the gateway.
-        looks: False if rows that were there before must not be read.
+        looks_ahead: False if rows that were there before must not be read.
         shared: Whether other gateways pass writes to the same tables.
 
     Attributes:
@@ -74,7 +74,7 @@ class Model:
         now_s: float,
         *,
         stored: bool = True,
-        looks: bool = True,
+        looks_ahead: bool = True,
         shared: bool = False,
     ) -> None:
         self.slow_s = limits.faults.slow_s
@@ -89,7 +89,7 @@ class Model:
         elif not limits.unlimited:
             # Without limits, no bucket and no range has to be kept.
             self.storage = StorageLimits(limits, self._contents, now_s)
-        self._looks = looks and not shared
+        self._looks_ahead = looks_ahead and not shared
         self._shared = shared
 
     @property
@@ -192,13 +192,13 @@ class Model:
         if asked.writes:
             self._contents.doubt(asked.table)
 
-    def look(self, asked: Asked, target: str) -> TableLook | None:
-        """Return the `TableLook` that has to precede a query, or None."""
-        if asked.kind is not _QUERY or asked.in_batch or not self._looks:
+    def look_ahead(self, asked: Asked, target: str) -> LookAhead | None:
+        """Return the `LookAhead` that has to precede a query, or None."""
+        if asked.kind is not _QUERY or asked.in_batch or not self._looks_ahead:
             return None
-        if not self._contents.begin_look(asked.table):
+        if not self._contents.begin_look_ahead(asked.table):
             return None
-        return TableLook(self._contents, asked.table, target)
+        return LookAhead(self._contents, asked.table, target)
 
     def cut(self, asked: Asked, answered: Answered) -> int | None:
         """Return the number of entities after which the page of a query ends, or None."""

@@ -22,7 +22,7 @@ from harness.gateway.answers import (
     is_preflight,
     permission,
 )
-from harness.gateway.contents import TableLook
+from harness.gateway.contents import LookAhead
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
 from harness.gateway.dialect import dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
@@ -245,8 +245,10 @@ class Proxy:
             upstream_path=upstream.path,
         )
         headers = request.headers
-        if (look := self._model.look(asked, request.target)) is not None:
-            await self._look(look, functools.partial(upstream.ask, "GET", host=route.host), headers)
+        if (ahead := self._model.look_ahead(asked, request.target)) is not None:
+            await self._look_ahead(
+                ahead, functools.partial(upstream.ask, "GET", host=route.host), headers
+            )
         method, target, host = request.method, request.target, route.host
         body = self._dialect.body_for_azurite(headers, route.request_body(headers, request.body))
         answer = await upstream.ask(method, target, headers, body, host)
@@ -268,21 +270,21 @@ class Proxy:
         body, now = _unpacked(request), self._now()
         return answers.unstored(method, request.target, received.asked, headers, body, now)
 
-    async def _look(
-        self, look: TableLook, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers
+    async def _look_ahead(
+        self, ahead: LookAhead, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers
     ) -> None:
         """Read the keys of a table that had rows before, in the name of the client."""
         try:
-            while look.target is not None:
-                answer = await ask(look.target, headers=headers, body=b"")
+            while ahead.target is not None:
+                answer = await ask(ahead.target, headers=headers, body=b"")
                 if answer.rest is not None:
                     answer.rest.close()
                     break
-                look.take(answer)
+                ahead.take(answer)
         except (UpstreamMissing, UpstreamBroken):
             pass
         finally:
-            look.abandon()
+            ahead.abandon()
 
     def _missing(self, received: Received, reason: str) -> Reply:
         assert self._upstream is not None

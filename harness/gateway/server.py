@@ -73,7 +73,7 @@ async def serve(
     times: ClientTimes | None = None,
     answered_within_s: float = ANSWERED_WITHIN_S,
     meter: Meter | None = None,
-    looks: bool = True,
+    looks_ahead: bool = True,
     shared: bool = False,
     clock: Callable[[], float] | None = None,
 ) -> None:
@@ -90,7 +90,7 @@ async def serve(
         times: Time limits of the clients' connections; None for the usual ones.
         answered_within_s: Time limit for an answer of the endpoint.
         meter: Sees every request; None for nobody.
-        looks: False if the gateway may send no request of its own.
+        looks_ahead: False if the gateway may send no request of its own.
         shared: Whether other processes listen at the same address.
         clock: UTC seconds, steady; None for an own clock.
 
@@ -109,7 +109,9 @@ async def serve(
             behind = await stack.enter_async_context(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
-        model = Model(limits, clock(), stored=behind is not None, looks=looks, shared=shared)
+        model = Model(
+            limits, clock(), stored=behind is not None, looks_ahead=looks_ahead, shared=shared
+        )
         proxy = Proxy(
             model, behind, address, clock, readers_of(host), meter=meter, interception=interception
         )

@@ -53,7 +53,7 @@ def join_swarm(options: argparse.Namespace, ports: HeldPorts) -> None:
     rpc.Server = partial(_Server, options.swarm or "", ports, Refusals())
     runners.WorkerNodes = KnownWorkers
     runners.MasterRunner.handle_message = _handle_valid
-    rpc.Client = partial(_Client, options.swarm or "", told=options.worker)
+    rpc.Client = partial(_Client, options.swarm or "", verbose=options.worker)
 
 
 class KnownWorkers(runners.WorkerNodes):
@@ -169,13 +169,13 @@ def _can_take(held: socket.socket, host: str) -> bool:
 class _Client(rpc.Client):
     """The worker's side: sends the name of its swarm.
 
-    With ``told`` the terminal shows that the worker waits for its master, and its connection.
+    With ``verbose`` the terminal shows that the worker waits for its master, and its connection.
     """
 
-    def __init__(self, swarm: str, host: str, port: int, identity: str, *, told: bool) -> None:
+    def __init__(self, swarm: str, host: str, port: int, identity: str, *, verbose: bool) -> None:
         super().__init__(host, port, _address(swarm, identity))
         self._master = f"{host}:{port}"
-        self._waiting = gevent.spawn(self._tell_waiting) if told else None
+        self._waiting = gevent.spawn(self._tell_waiting) if verbose else None
 
     def _tell_waiting(self) -> None:
         gevent.sleep(_TELL_AFTER_S)

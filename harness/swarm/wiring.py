@@ -64,7 +64,7 @@ def _on_init(command_line: CommandLine, environment: Environment, **_: Any) -> N
 
 def _wire_worker(environment: Environment, credentials: Credentials, *, forked: bool) -> None:
     """Connect a process that only sends load."""
-    worker = attach(environment, credentials, told=not forked)
+    worker = attach(environment, credentials, verbose=not forked)
     # Ctrl-C in a terminal, and the loss of the terminal, reach every process of the group; only
     # the master ends the run.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

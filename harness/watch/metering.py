@@ -66,7 +66,7 @@ class MeteringSettings:
         account: The account of an emulator that gets the intercepted requests, signed anew.
         budget: Most requests that may reach the endpoint; None is unlimited.
         window_s: When the measured window begins, UTC seconds.
-        looks: Whether the gateway may read rows that were stored before.
+        looks_ahead: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
         epoch_s: Of the clock of all processes; None for an own one.
         traces: Whether the operations are recorded for a trace, with the values of ``properties``.
@@ -81,7 +81,7 @@ class MeteringSettings:
     account: str = ""
     budget: int | None = None
     window_s: float = 0.0
-    looks: bool = True
+    looks_ahead: bool = True
     marks: str = ""
     epoch_s: float | None = None
     traces: bool = False
@@ -206,7 +206,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         tls=tls,
         interception=interception,
         meter=observer,
-        looks=settings.looks,
+        looks_ahead=settings.looks_ahead,
         shared=marks is not None,
         clock=clock,
     )

@@ -189,7 +189,7 @@ class Watch:
                 budget=_share(plan.budget, number, plan.processes),
                 window_s=self._run.window_s,
                 # Requests of the gateway itself are billed too, and not of the budget.
-                looks=not options.remote and plan.budget is None,
+                looks_ahead=not options.remote and plan.budget is None,
                 marks=marks,
                 epoch_s=epoch_s,
                 traces=options.trace is not None,

@@ -54,13 +54,13 @@ class QueryType:
 
     Attributes:
         make: Makes a query of a loaded partition, by its number; ignores it if the query goes
-            ``over_partitions``.
+            ``cross_partition``.
         entities: Entities that a query of a partition with so many rows scans.
     """
 
     make: Callable[[int, random.Random], Operation]
     entities: Callable[[int], float]
-    over_partitions: bool = False
+    cross_partition: bool = False
 
 
 class KeyOrder:
@@ -110,10 +110,10 @@ class Queries:
             Action.PARTITION_RANGE_SCAN: QueryType(
                 make=lambda _, rng: self.partition_range(rng),
                 entities=lambda _: in_range,
-                over_partitions=True,
+                cross_partition=True,
             ),
             Action.FULL_TABLE_SCAN: QueryType(
-                make=lambda _, __: self.table(), entities=lambda _: top, over_partitions=True
+                make=lambda _, __: self.table(), entities=lambda _: top, cross_partition=True
             ),
         }
 

@@ -178,7 +178,7 @@ class Workload:
 
     def _queries(self, found: QueryType) -> Callable[[int, random.Random], Operation]:
         """Makes queries of a type from what was drawn."""
-        if found.over_partitions:
+        if found.cross_partition:
             return found.make
         return lambda drawn, rng: found.make(self._design.partition_of(drawn, rng), rng)
 

@@ -219,8 +219,10 @@ class Ledger:
             accessed[key] = accessed.get(key, 0) + entities
             if entities:
                 heat.add(key, second, entities)
-            untold = result.attempts if not result.reported else result.attempts[result.reported :]
-            for attempt in untold:
+            unreported = (
+                result.attempts if not result.reported else result.attempts[result.reported :]
+            )
+            for attempt in unreported:
                 ended_s = attempt.sent_s + attempt.latency_s
                 if attempt.latency_s >= LONG_S or not slot_from <= ended_s < slot_until:
                     slot_from, slot_until = self._note_answer(attempt)

@@ -90,8 +90,8 @@ def _amounts(profile: Profile, design: KeyDesign) -> _Amounts:
         found.existing += entities
     types = Queries(design, QueryShape(**profile.query.model_dump()), moving=False).types()
     asked = [(weights[action], query) for action, query in types.items() if weights[action]]
-    inside = [(weight, query.entities) for weight, query in asked if not query.over_partitions]
-    found.over = sum(weight * query.entities(0) for weight, query in asked if query.over_partitions)
+    inside = [(weight, query.entities) for weight, query in asked if not query.cross_partition]
+    found.over = sum(weight * query.entities(0) for weight, query in asked if query.cross_partition)
     found.by_rows = lambda rows: sum(weight * entities(rows) for weight, entities in inside)
     return found
 

@@ -122,13 +122,15 @@ class MasterClock:
 class Worker:
     """The state of a worker process: the current run, and a share that arrived before its run.
 
-    With ``told`` the terminal shows the beginning and the end of each run.
+    With ``verbose`` the terminal shows the beginning and the end of each run.
     """
 
-    def __init__(self, environment: Environment, credentials: Credentials, *, told: bool) -> None:
+    def __init__(
+        self, environment: Environment, credentials: Credentials, *, verbose: bool
+    ) -> None:
         self._environment = environment
         self._credentials = credentials
-        self._told = told
+        self._verbose = verbose
         self._early: Share | None = None
         self._joining: gevent.Greenlet | None = None
         self.run: WorkerRun | None = None
@@ -173,7 +175,7 @@ class Worker:
                 )
 
     def _tell(self, line: str) -> None:
-        if self._told:
+        if self._verbose:
             startup.tell(line)
 
     def start(self, plan: RunPlan, clock: Clock) -> None:
@@ -254,9 +256,9 @@ class Worker:
         return self.run if self.run is not None and self.run.plan.run_id == run_id else None
 
 
-def attach(environment: Environment, credentials: Credentials, *, told: bool = False) -> Worker:
-    """Give ``environment`` its worker side, which with ``told`` has a terminal of its own."""
-    worker = Worker(environment, credentials, told=told)
+def attach(environment: Environment, credentials: Credentials, *, verbose: bool = False) -> Worker:
+    """Give ``environment`` its worker side, which with ``verbose`` has a terminal of its own."""
+    worker = Worker(environment, credentials, verbose=verbose)
     setattr(environment, _ATTRIBUTE, worker)
     return worker
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.gateway import contents as contents_module
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.contents import Contents, TableLook
+from harness.gateway.contents import Contents, LookAhead
 from harness.gateway.key_ranges import key_ranges
 from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.model import Model
@@ -158,16 +158,16 @@ def test_one_look_finds_what_was_there_before() -> None:
     model, stored = Model(GatewayLimits(), 0.0), Stored(100)
     target = f"/account/table()?sig={quote('a+b/c=', safe='')}&$filter={quote('Count eq 5')}&$top=1"
     asked = read_request("GET", target, {}, b"")
-    look = model.look(asked, target)
+    look = model.look_ahead(asked, target)
     assert look is not None
-    assert model.look(asked, target) is None
+    assert model.look_ahead(asked, target) is None
     while look.target is not None:
         look.take(stored.answer(look.target))
         # Deleted while the look is on its way: the last page still shows the row.
         gone = about_entity("DELETE", "p", "r099")
         model.answered(gone, Answered(status=204), 0.0)
     assert stored.asked == 3
-    assert model.look(asked, target) is None
+    assert model.look_ahead(asked, target) is None
     whole = query("Count eq 5")
     count = model.answered(whole, Answered(status=200, found={"p": 1}), 0.0)
     assert (count.entities, count.estimated) == (99, 0)
@@ -177,14 +177,14 @@ def test_a_look_that_fails_leaves_an_estimate() -> None:
     """Without the right to read every row the scan stays an estimate, and looks have an end."""
     model = Model(GatewayLimits(), 0.0)
     asked = query("PartitionKey eq 'p'")
-    looks: list[TableLook] = []
-    for _ in range(contents_module.MOST_LOOKS):
-        look = model.look(asked, "/account/table()")
+    looks_ahead: list[LookAhead] = []
+    for _ in range(contents_module.MOST_LOOK_AHEADS):
+        look = model.look_ahead(asked, "/account/table()")
         assert look is not None
         look.take(GatewayAnswer(status=403, headers={}))
         assert look.target is None
-        looks.append(look)
-    assert model.look(asked, "/account/table()") is None
+        looks_ahead.append(look)
+    assert model.look_ahead(asked, "/account/table()") is None
     answered = read_answer(asked, GatewayAnswer(status=200, headers={}, body=b'{"value":[]}'))
     assert model.answered(asked, answered, 0.0).estimated == 0
 

@@ -58,7 +58,7 @@ def test_a_cut_page_takes_two_requests_or_stays_whole(
         moving=Moving(hot_after_s=86_400.0),
     )
     endpoint, meter = Endpoint(), Observer("gateway-1", len(KEYS) + more)
-    model = Model(limits, 0.0, looks=False)
+    model = Model(limits, 0.0, looks_ahead=False)
     proxy: Any = Proxy(model, endpoint, "", lambda: 1.0, lambda host: True, meter)  # type: ignore[arg-type]
 
     def send(method: str, place: str) -> int:
