@@ -175,9 +175,9 @@ def screened(
         (one, candidate)
         for one, candidate in zip(found, tried, strict=True)
         if not one.standing.breaks
-        and not one.unmatched
-        and one.unvalued <= _MOST_UNVALUED * one.operations
-        and one.scans <= _MOST_SCANS * one.operations
+        and not one.price.unmatched
+        and one.price.unvalued <= _MOST_UNVALUED * one.price.operations
+        and one.price.scans <= _MOST_SCANS * one.price.operations
     ]
     served = [one.standing.billable for one, _ in usable if one.over < THROTTLED_NOISE]
     most = _MOST_BILLABLE * min(served, default=sys.maxsize)

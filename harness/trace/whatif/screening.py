@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from harness.measure.record.whatif import HotPart, PeakPart
+from harness.measure.record.whatif import HotPart, PeakPart, PricePart
 from harness.measure.verdict.ranking import Standing, breaks
 from harness.model.outcome import Outcome
 from harness.model.partition import Partition
@@ -79,27 +79,11 @@ Progress = Callable[[int], None]
 """Is told how many operations were read since it was told last."""
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
-class _Counts:
-    """Counts of operations, as in a `ScreenedScheme`."""
-
-    unknown: int = 0
-    unmatched: int = 0
-    transactions: int = 0
-    split: int = 0
-    queries: int = 0
-    needed: int = 0
-    spread: int = 0
-    scans: int = 0
-    unvalued: int = 0
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenedScheme:
-    """The load under one scheme. Counts of operations are those of a `PricePart`.
+    """The load under one scheme.
 
     Attributes:
-        operations: All of the trace.
         entities: All that they count; of operations that the service failed to serve one each.
         partitions: Estimated, within about 3 %, if ``partitions_estimated`` is set.
         hottest: The partitions with most entities, the hottest first.
@@ -107,12 +91,11 @@ class ScreenedScheme:
         account_peaks: The same of all together.
         over: Share of the entities over the limit of their partition, or of the account, second by
             second: about what would be throttled without retries.
-        needed: Partitions that queries visit: one for each, more for those that are spread.
-        collisions: Entities that share their new keys with another one.
+        price: Without what only a calculation knows, such as what queries walk. All queries are
+            ``needed``: one for each partition that a query visits.
     """
 
     scheme: Scheme
-    operations: int
     entities: float
     partitions: int
     partitions_estimated: bool
@@ -120,34 +103,25 @@ class ScreenedScheme:
     partition_peaks: tuple[PeakPart, ...]
     account_peaks: tuple[PeakPart, ...]
     over: float
-    unknown: int
-    unmatched: int
-    transactions: int
-    split: int
-    queries: int
-    needed: int
-    spread: int
-    scans: int
-    unvalued: int
-    collisions: int
-    collisions_estimated: bool
+    price: PricePart
 
     @property
     def standing(self) -> Standing:
         """What the scheme is compared by, in `harness.measure.verdict.ranking.ranks`."""
+        price = self.price
         return Standing(
             breaks=breaks(
-                operations=self.operations,
-                unmatched=self.unmatched,
-                unknown=self.unknown + self.unvalued,
-                transactions=self.transactions,
-                split=self.split,
-                collisions=self.collisions,
-                collisions_estimated=self.collisions_estimated,
+                operations=price.operations,
+                unmatched=price.unmatched,
+                unknown=price.unknown + price.unvalued,
+                transactions=price.transactions,
+                split=price.split,
+                collisions=price.collisions,
+                collisions_estimated=price.collisions_estimated,
             ),
             throttled=self.over,
-            billable=self.operations - self.queries + self.needed,
-            walked=self.scans,
+            billable=price.operations - price.queries + price.needed,
+            walked=price.scans,
             hottest=self.partition_peaks[-1].per_s,
         )
 
@@ -243,7 +217,7 @@ class _Screening:
         self._treated: dict[tuple[str, str | None, TracedQuery], tuple[TreatedQuery, Array]] = {}
         self._sums = LoadSums(partition_per_s, account_per_s)
         self._collisions = None if keeps_entities(scheme) else _Collisions()
-        self._counts = _Counts()
+        self._price = PricePart()
         self._names: dict[int, str] = {}
         # Numbers of partitions of the latest part, and how the name at a place is found.
         self._found: list[tuple[Array, Callable[[int], str]]] = []
@@ -254,8 +228,8 @@ class _Screening:
         self._found = []
         for table in tables:
             keys = NewKeys(self._scheme, table)
-            self._counts.transactions += table.transactions
-            self._counts.queries += len(table.asked)
+            self._price.transactions += table.transactions
+            self._price.queries += len(table.asked)
             loads += self._by_key(table, keys) if keys.by_key else self._by_row(table, keys)
             if self._collisions is not None and self._scheme.applies_to(table.name):
                 self._collisions.add(*keys.entities(_of_whole_rows(table)))
@@ -271,7 +245,6 @@ class _Screening:
         whole = max(1.0, sums.total)
         return ScreenedScheme(
             scheme=self._scheme,
-            operations=operations,
             entities=sums.total,
             partitions=sums.partitions,
             partitions_estimated=sums.estimated,
@@ -286,9 +259,12 @@ class _Screening:
             partition_peaks=sums.rates(sums.peaks, self._names),
             account_peaks=sums.rates(sums.account_peaks, {}),
             over=sums.over / whole,
-            collisions=0 if collisions is None else collisions.count,
-            collisions_estimated=collisions is not None and collisions.estimated,
-            **dataclasses.asdict(self._counts),
+            price=dataclasses.replace(
+                self._price,
+                operations=operations,
+                collisions=0 if collisions is None else collisions.count,
+                collisions_estimated=collisions is not None and collisions.estimated,
+            ),
         )
 
     def _learn(self, number: int) -> None:
@@ -305,19 +281,19 @@ class _Screening:
         numbers, unmatched, _ = keys.partitions({PARTITION_KEY: every})
         self._found.append((numbers, lambda place: keys.name({PARTITION_KEY: place})))
         operations = np.concatenate([table.key[table.first], table.query_key])
-        counts = self._counts
-        counts.unknown += int((operations < 0).sum())
-        counts.unmatched += int(unmatched[operations[operations >= 0]].sum())
+        price = self._price
+        price.unknown += int((operations < 0).sum())
+        price.unmatched += int(unmatched[operations[operations >= 0]].sum())
         recorded = table.by_partition
         loads = [recorded._replace(partition=numbers[recorded.partition])]
-        counts.needed += int((~table.whole).sum())
+        price.needed += int((~table.whole).sum())
         if table.whole.any():
             loads.append(self._queries(table, np.flatnonzero(table.whole)))
         return loads
 
     def _by_row(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
         """The loads where the new partition of an entity depends on its RowKey."""
-        known, counts = table.whole_rows, self._counts
+        known, price = table.whole_rows, self._price
         places = _of_whole_rows(table)
         numbers, unmatched, unvalued = keys.partitions(places)
         self._found.append(
@@ -329,12 +305,12 @@ class _Screening:
             of_all[known] = numbers
             least = np.minimum.reduceat(of_all, table.first)
             apart = least != np.maximum.reduceat(of_all, table.first)
-            counts.unknown += int(unknown.sum())
-            counts.split += int((apart & ~unknown).sum())
+            price.unknown += int(unknown.sum())
+            price.split += int((apart & ~unknown).sum())
             of_all[known] = unmatched
-            counts.unmatched += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
+            price.unmatched += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
             of_all[known] = unvalued
-            counts.unvalued += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
+            price.unvalued += int((np.maximum.reduceat(of_all, table.first) > 0).sum())
         loads = PartitionLoads(numbers, table.second[known], table.amount[known])
         every = np.arange(len(table.asked))
         return [loads, self._queries(table, every)] if len(every) else [loads]
@@ -343,13 +319,13 @@ class _Screening:
         """The loads of the queries at some places, divided evenly over what they read."""
         kinds, asked = np.unique(table.asked[chosen], return_inverse=True)
         found = [self._of_query(table, *table.queries[kind]) for kind in kinds]
-        counts, times = self._counts, np.bincount(asked).tolist()
+        price, times = self._price, np.bincount(asked).tolist()
         for number, (one, _) in zip(times, found, strict=True):
-            counts.unknown += number * one.unknown
-            counts.unmatched += number * one.unmatched
-            counts.spread += number * one.spread
-            counts.scans += number * one.scan
-            counts.needed += number * len(one.ranges)
+            price.unknown += number * one.unknown
+            price.unmatched += number * one.unmatched
+            price.spread += number * one.spread
+            price.scans += number * one.scan
+            price.needed += number * len(one.ranges)
         names = [
             Partition(table.name, one.partition_key).name for of, _ in found for one in of.ranges
         ]

@@ -149,7 +149,7 @@ def test_a_what_if_a_screening_and_a_replay_map_operations_by_properties(tmp_pat
         part = found.schemes[1]
         price = part.price
         assert (price.unvalued, price.moved, price.split, price.scans) == (1, 1, 1, 0)
-        assert (screened.unvalued, screened.split, screened.scans) == (1, 1, 0)
+        assert (screened.price.unvalued, screened.price.split, screened.price.scans) == (1, 1, 0)
         assert part.partitions == screened.partitions == 4, "c1, 2, c3, and p"
         # Of the seven entities that the query walked, the two that it returned have the value.
         assert price.walked == 2

@@ -49,15 +49,15 @@ def test_screened_schemes_are_as_calculated(name: str) -> None:
     )
     for one, part in zip(found, exact, strict=True):
         for count in COUNTS:
-            assert getattr(one, count) == getattr(part.price, count), (part.name, count)
-        assert one.collisions == part.price.collisions
+            assert getattr(one.price, count) == getattr(part.price, count), (part.name, count)
+        assert one.price.collisions == part.price.collisions
         assert one.entities == part.total - part.price.walked + exact[0].price.walked
         if part.price.walked > exact[0].price.walked:
             continue
         assert [peak.per_s for peak in one.account_peaks] == [
             peak.per_s for peak in part.account_peaks[:2]
         ]
-        if not one.spread:
+        if not one.price.spread:
             assert one.partitions == part.partitions, part.name
             assert [peak.per_s for peak in one.partition_peaks] == pytest.approx(
                 [peak.per_s for peak in part.partition_peaks[:2]]
