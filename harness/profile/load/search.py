@@ -60,7 +60,7 @@ class Limit(enum.StrEnum):
     def __new__(cls, value: str, described: str = "", of_step: str = "") -> Self:
         made = str.__new__(cls, value)
         made._value_ = value
-        made.described, made.of_step = described, of_step
+        made.described, made.of_step = described, of_step or value
         return made
 
 
