@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any
 
 import pydantic
@@ -17,16 +18,17 @@ _Count = Annotated[int, pydantic.Field(ge=0)]
 _Percent = Annotated[float, pydantic.Field(ge=0)]
 
 
-class ReplayedKind(RecordPart):
+@dataclasses.dataclass(slots=True, kw_only=True)
+class ReplayedKind:
     """The operations of one name that are sent; figures are those of the recording."""
 
     label: str
     kind: Kind
-    operations: _Count
-    entities: _Count
-    attempts: _Count
-    bytes_sent: _Count
-    bytes_received: _Count
+    operations: _Count = 0
+    entities: _Count = 0
+    attempts: _Count = 0
+    bytes_sent: _Count = 0
+    bytes_received: _Count = 0
 
 
 class LeftOut(RecordPart):

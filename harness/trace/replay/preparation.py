@@ -140,17 +140,6 @@ def fingerprint(path: Path, tell: Tell = lambda done, total: None) -> str:
 
 
 @dataclasses.dataclass(slots=True)
-class _Sums:
-    """Of the operations of one name."""
-
-    operations: int = 0
-    entities: int = 0
-    attempts: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
-
-
-@dataclasses.dataclass(slots=True)
 class _Sizes:
     """Bytes and number of the entities that were read from a table, or written to it."""
 
@@ -192,7 +181,7 @@ class Preparation:
         self._trace = trace
         self._selection = selection = Selection(trace.head, scheme)
         self._left_out: collections.Counter[str] = collections.Counter()
-        self._kinds: dict[tuple[str, Kind], _Sums] = {}
+        self._kinds: dict[tuple[str, Kind], ReplayedKind] = {}
         self._read: dict[str, _Sizes] = {}
         self._written: dict[str, _Sizes] = {}
         self._default_bytes = entity_bytes
@@ -286,10 +275,7 @@ class Preparation:
             keys="" if scheme is None else scheme.name,
             tables={lower: self._endings[table] for lower, table in tables.items()},
             compared={self._endings[table]: tuple(names) for table, names in compared.items()},
-            kinds=tuple(
-                ReplayedKind(label=label, kind=kind, **dataclasses.asdict(one))
-                for (label, kind), one in self._kinds.items()
-            ),
+            kinds=tuple(self._kinds.values()),
             entity_bytes=written // writes if writes else 0,
             loaded_entities=_number(self.rows),
             loading_requests=sum(1 for _ in self._batches()),
@@ -325,7 +311,9 @@ class Preparation:
 
     def _count(self, row: TracedOperation, table: str, second: int) -> None:
         shape = row.shape
-        sums = self._kinds.setdefault((shape.label, shape.kind), _Sums())
+        name = shape.label, shape.kind
+        if (sums := self._kinds.get(name)) is None:
+            sums = self._kinds[name] = ReplayedKind(label=shape.label, kind=shape.kind)
         sums.operations += 1
         sums.entities += row.entities
         sums.attempts += len(shape.attempts)
