@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import sys
-from typing import Any
 
 from rich.text import Text
 
@@ -27,7 +26,6 @@ from harness.doctor.generator import SESSIONS, capacity_checks, generate
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.endpoint.accounts import listed
 from harness.endpoint.azurite import start_azurite
-from harness.measure.record.findings import RecordPart
 from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
 from harness.model.sessions import TABLE_SESSIONS
@@ -141,21 +139,10 @@ def _embedded(
     ]
 
 
-class SectionedCheck(RecordPart):
-    """A check, with its figures."""
-
-    section: str
-    name: str
-    status: Status
-    text: str
-    advice: str
-    figures: dict[str, Any]
-
-
 class DoctorOutput(CommandOutput):
     """All checks; ``exit_code`` is 1 where a run cannot work, and 3 where checks were not tried."""
 
-    checks: tuple[SectionedCheck, ...]
+    checks: tuple[CheckResult, ...]
     billable_transactions: int
     exit_code: int
 
@@ -167,7 +154,7 @@ class _Report:
         self.transactions = 0
         self._json = as_json
         self._page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
-        self._checks: list[tuple[str, CheckResult]] = []
+        self._checks: list[CheckResult] = []
         self._section = ""
         self._progress = ""
         self._untried: list[CheckResult] = []
@@ -183,7 +170,7 @@ class _Report:
             self._print(self._page.render(Text(text, "dim")))
 
     def take(self, check: CheckResult) -> None:
-        self._checks.append((self._section, check))
+        self._checks.append(dataclasses.replace(check, section=self._section))
         if self._json:
             return
         # Checks that were not tried for the same reason share one line.
@@ -208,20 +195,16 @@ class _Report:
             print(f"\r{blank}\r{self._progress}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> int:
-        checks = [check for _, check in self._checks]
-        code = exit_code(checks)
+        code = exit_code(self._checks)
         if self._json:
             output = DoctorOutput(
-                checks=tuple(
-                    SectionedCheck(section=section, **dataclasses.asdict(check))
-                    for section, check in self._checks
-                ),
+                checks=tuple(self._checks),
                 billable_transactions=self.transactions,
                 exit_code=code,
             )
             print(output.to_json(), end="")
         else:
-            self._print(f"\n{summary_text(checks, self.transactions, code)}")
+            self._print(f"\n{summary_text(self._checks, self.transactions, code)}")
         return code
 
     def _print(self, text: str) -> None:

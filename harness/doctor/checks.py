@@ -30,9 +30,11 @@ class CheckResult:
     """One line of the page.
 
     Attributes:
+        section: The part of the page that it stands in.
         figures: The figures of ``text``, for programs.
     """
 
+    section: str = ""
     name: str
     status: Status = Status.OK
     text: str
