@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 import pydantic
 
@@ -224,8 +224,8 @@ def _record() -> Iterator[str]:
         "latencies in milliseconds. A field without a meaning has the one that its name says.",
         "",
     )
-    seen: set[type[pydantic.BaseModel]] = set()
-    waiting: list[type[pydantic.BaseModel]] = [RunRecord]
+    seen: set[type] = set()
+    waiting: list[type] = [RunRecord]
     while waiting:
         part = waiting.pop(0)
         if part in seen:
@@ -237,11 +237,11 @@ def _record() -> Iterator[str]:
         yield f"{_literal(summary)}\n"
         told = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", attributes, re.MULTILINE))
         rows = []
-        for name, field in part.model_fields.items():
-            inner = list(_classes(field.annotation))
+        for name, annotation, meaning in _fields(part):
+            inner = list(_classes(annotation))
             waiting += inner
-            kind = re.sub(r"\b(\w+)Part\b", _linked, _kind(field.annotation))
-            rows.append((f"`{name}`", kind, _literal(told.get(name, field.description or ""))))
+            kind = re.sub(r"\b(\w+)Part\b", _linked, _kind(annotation))
+            rows.append((f"`{name}`", kind, _literal(told.get(name, meaning))))
         yield from _table(("field", "type", "meaning"), rows)
 
 
@@ -254,8 +254,20 @@ def _literal(text: str) -> str:
     return " ".join(text.split()).replace("``", "`")
 
 
-def _classes(kind: Any) -> Iterator[type[pydantic.BaseModel]]:
-    if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+def _fields(part: type) -> Iterator[tuple[str, Any, str]]:
+    """Name, type and meaning of each field of a part, which may be a plain dataclass."""
+    if issubclass(part, pydantic.BaseModel):
+        for name, field in part.model_fields.items():
+            yield name, field.annotation, field.description or ""
+        return
+    for name, annotation in get_type_hints(part).items():
+        yield name, annotation, ""
+
+
+def _classes(kind: Any) -> Iterator[type]:
+    if isinstance(kind, type) and (
+        issubclass(kind, pydantic.BaseModel) or dataclasses.is_dataclass(kind)
+    ):
         yield kind
     for argument in getattr(kind, "__args__", ()):
         yield from _classes(argument)
