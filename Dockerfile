@@ -2,9 +2,8 @@
 # without rights on a file system that may be read-only. Nothing but the names and versions of the
 # locks is installed.
 
-# To fix the image for good, add its digest: python:TAG@sha256:DIGEST, as `docker buildx imagetools
-# inspect python:TAG` prints it. Dependabot then renews tag and digest together.
-FROM python:3.11.15-slim-bookworm AS python
+# The digest is that of the index of all architectures. Dependabot renews tag and digest together.
+FROM python:3.11.15-slim-bookworm@sha256:b18992999dbe963a45a8a4da40ac2b1975be1a776d939d098c647482bcad5cba AS python
 
 FROM python AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \

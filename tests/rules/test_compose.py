@@ -44,7 +44,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 METRICS_PORT = 9646
 """Where the harness serves metrics, if nothing else is said."""
 _SECRET = re.compile("PASSWORD|SECRET|KEY|TOKEN|CONNECTION_STRING")
-_IMAGE = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)?:(?!latest)[A-Za-z0-9._-]+")
+_IMAGE = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)?:(?!latest)[A-Za-z0-9._-]+(@sha256:[0-9a-f]{64})?")
 
 
 def option(service: str, name: str) -> str:
@@ -75,7 +75,7 @@ def docker_compose() -> list[str] | None:
 def test_they_are_compose_files() -> None:
     """They are what the published schema allows; that of users has the images of the other."""
     theirs = ROOT / "harness" / "templates" / "grafana" / "docker-compose.yml"
-    images = re.findall(r"^ +image: (\S+:[v\d.]+)$", theirs.read_text("utf-8"), re.MULTILINE)
+    images = re.findall(r"^ +image: (\S+@sha256:\w+)$", theirs.read_text("utf-8"), re.MULTILINE)
     assert len(images) == 2
     assert all(f"image: {image}\n" in FILE.read_text("utf-8") for image in images)
     command = [sys.executable, "-m", "check_jsonschema"]
@@ -114,9 +114,11 @@ def test_ports_are_open_to_this_machine_alone() -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_image_has_its_version(name: str) -> None:
-    """An image is one version of one name, and the name is no address."""
+    """An image is one digest of one name, and the name is no address; the own one is built."""
     image = SERVICES[name]["image"]
-    assert _IMAGE.fullmatch(image), image
+    found = _IMAGE.fullmatch(image)
+    assert found, image
+    assert (found[1] is None) is (image == OWN_IMAGE)
     assert (image == OWN_IMAGE) is (name in (*IN_POD, "pod"))
     # The own one is built here, and asked of nobody else.
     assert (SERVICES[name].get("pull_policy") == "never") is (image == OWN_IMAGE)
@@ -322,8 +324,10 @@ def test_the_image_is_made_of_the_wheel() -> None:
     """The packages are the pinned ones, the base one version of an allowed Python."""
     base, *stages = instructions("FROM")
     assert stages == ["python AS build", "python"]
-    image = base.removesuffix(" AS python").partition("@")[0]
-    assert _IMAGE.fullmatch(image)
+    image = base.removesuffix(" AS python")
+    found = _IMAGE.fullmatch(image)
+    assert found
+    assert found[1]
     minor = re.match(r"python:3\.(\d+)\.\d+-slim", image)
     assert minor
     assert int(minor[1]) >= 11
