@@ -217,6 +217,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         metavar="URL",
         help="Push the last state to this Prometheus Pushgateway when the run ends.",
     )
+    add(
+        "--otlp",
+        metavar="URL",
+        help="Send the metrics to this OpenTelemetry receiver too, by OTLP over HTTP, every 5 s "
+        "and at the end. Needs the extra otlp.",
+    )
 
     group = parser.add_argument_group(f"{prefix}web UI and workers")
     add(

@@ -221,6 +221,9 @@ class Watch:
             "--metrics-push", metavar="URL", help="push the last state to this Pushgateway"
         )
         group.add_argument(
+            "--otlp", metavar="URL", help="send the metrics to this OpenTelemetry receiver (OTLP)"
+        )
+        group.add_argument(
             "--json",
             action="store_true",
             help=f"{ONE_OBJECT.format('watch')}; output of the command goes to standard error",
@@ -316,6 +319,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
         page=("127.0.0.1", args.page_port),
         metrics=(args.metrics_host, args.metrics_port),
         push=args.metrics_push,
+        otlp=args.otlp,
         aliases=aliases_from(os.environ, args),
         trace=args.trace,
         trace_properties=traced_properties(args),

@@ -29,6 +29,8 @@ from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
+from harness.metrics.exposition import Exposed
+from harness.metrics.otlp import OtlpExport
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
@@ -240,9 +242,14 @@ class Watch:
             self._say(f"live page:  {page.url}")
         host, port = options.metrics
         if port:
-            server = start_server(port, host, lambda: exposed(self._run, self._record))
+            server = start_server(port, host, self._exposed)
             stack.callback(server.close)
             self._say(f"metrics:    http://{host}:{server.port}/metrics")
+        if options.otlp is not None:
+            stack.callback(OtlpExport(options.otlp, self._exposed, startup.complain).close)
+
+    def _exposed(self) -> Exposed:
+        return exposed(self._run, self._record)
 
     def _announce(self, here: Addresses, elsewhere: Addresses) -> None:
         """Say how the gateway is reached: on this machine, and from others."""
@@ -465,7 +472,7 @@ class Watch:
         )
         self._record = record
         if options.push is not None:
-            problem = push(options.push, record.run_id, lambda: exposed(run, record))
+            problem = push(options.push, record.run_id, self._exposed)
             if problem is not None:
                 startup.complain(problem)
         return record, path
@@ -479,9 +486,7 @@ class Watch:
 
 def _share(budget: int | None, number: int, count: int) -> int | None:
     """The part of a budget for one of several processes."""
-    if budget is None:
-        return None
-    return budget // count + (number < budget % count)
+    return None if budget is None else budget // count + (number < budget % count)
 
 
 def write_line(line: str) -> None:

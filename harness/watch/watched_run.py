@@ -422,6 +422,7 @@ class WatchOptions:
         page: Host and port of the live page; port 0 serves none.
         metrics: Host and port of the metrics page; port 0 serves none.
         push: URL of a Pushgateway; None pushes nothing.
+        otlp: URL of an OpenTelemetry receiver; None sends nothing.
         aliases: Replace the keys in all outputs; None shows them.
         trace: The file of the trace; None writes none.
         trace_properties: Properties whose values it gets.
@@ -445,6 +446,7 @@ class WatchOptions:
     page: tuple[str, int]
     metrics: tuple[str, int]
     push: str | None
+    otlp: str | None
     aliases: Aliases | None
     trace: Path | None = None
     trace_properties: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
+from harness.metrics.otlp import OtlpExport
 from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
@@ -67,6 +68,7 @@ class MasterProcess:
         self.worker: Worker | None = None
         self._embedded: EmbeddedServers | None = None
         self._metrics: MetricsServer | None = None
+        self._otlp: OtlpExport | None = None
         self._signal = Cause.SIGTERM
         self._interrupts = 0
         self._leaving = False
@@ -106,6 +108,9 @@ class MasterProcess:
                 self._metrics = start_server(
                     options.metrics_port, options.metrics_host, lambda: exposed(self.conductor)
                 )
+            if options.otlp:
+                read = partial(exposed, self.conductor)
+                self._otlp = OtlpExport(options.otlp, read, self.console.tell)
             self._check_repeat()
             self._embedded_cpu = watch_embedded(
                 environment, self._embedded, lambda: self.conductor.run
@@ -394,6 +399,9 @@ class MasterProcess:
             self._embedded_cpu.kill(block=False)
         if self._started is not None:
             self._started.close()
+        if self._otlp is not None:
+            self._otlp.close()
+            self._otlp = None
         if self._metrics is not None:
             self._metrics.close()
             self._metrics = None
