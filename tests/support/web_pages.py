@@ -77,14 +77,12 @@ class LocustUi:
         self.url = url
         self.page = page
 
-    def start(self, profile: str, *, users: int = 4, run_time: str = "", host: str = "") -> None:
+    def start(self, profile: str, *, users: int = 4, run_time: str = "") -> None:
         """Fill in the form and press its button."""
         page = self.page
         self.open_options()
         page.fill("input[name=userCount]", str(users))
         page.fill("input[name=spawnRate]", "100")
-        if host:
-            page.fill("input[name=host]", host)
         page.fill("input[name=runTime]", run_time)
         page.fill("input[name=profile]", profile)
         page.locator("button[type=submit]").click()

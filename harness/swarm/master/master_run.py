@@ -93,12 +93,14 @@ class Loaded:
     """What was loaded so far.
 
     Attributes:
+        total: Entities to load; 0 until loading begins.
         answers: Attempts by status, error code and scope.
         defects: Responses that the harness does not understand.
         throttled: Key of a partition whose account was throttled; None while none was.
     """
 
     entities: int = 0
+    total: int = 0
     answers: Counter[AttemptKey] = dataclasses.field(default_factory=Counter)
     defects: int = 0
     seconds: float = 0.0

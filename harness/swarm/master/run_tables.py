@@ -316,6 +316,7 @@ def load_table(
         LoadingFailed: an operation failed, or the budget is used up.
     """
     clock, loaded = run.clock, run.loaded
+    loaded.total = total
     doing = f"loading the {run.plan.store}"
     began = heard_s = clock()
     # Loading must not flood the account either.

@@ -16,12 +16,14 @@ from locust.web import WebUI
 from werkzeug.wrappers import Response as AnyResponse
 
 from harness.measure.record.record import RunRecord
-from harness.model.figures import counted, duration
+from harness.model.figures import duration
+from harness.report.terminal.live import progress_line
 from harness.report.web.document import FILES, OPENED, FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
 from harness.report.web.tabs import PARTITION_HEADINGS, STYLE, VERDICT_HEADINGS
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import MasterRun, Phase
+from harness.swarm.web import start_form
 
 PLACE = "stress"
 """The path of the pages, below that of Locust's own page."""
@@ -70,8 +72,12 @@ class Showing(FreshlyShown):
 
 
 def _preparing(run: MasterRun) -> str:
-    loaded = f"{counted(run.loaded.entities, 'entity', 'entities')} loaded"
-    return f"{run.plan.profile_name}: creating and loading the {run.plan.store}, {loaded}."
+    loaded, store = run.loaded, run.plan.store
+    doing = f"creating the {store}"
+    if loaded.total:
+        progress = progress_line(loaded.entities, loaded.total, loaded.seconds)
+        doing = f"loading the {store}, {' '.join(progress.split())}"
+    return f"{run.plan.profile_name}: {doing}."
 
 
 def _running(run: MasterRun, now_s: float) -> str:
@@ -181,15 +187,20 @@ def add_tabs(web_ui: WebUI, showing: Showing) -> None:
         if response.status_code != 200:
             return response
         if request.endpoint == _INDEX:
-            style = f"<style>{STYLE}</style></head>"
-            response.set_data(response.get_data(as_text=True).replace("</head>", style, 1))
+            added = f"<style>{STYLE}{start_form.STYLE}</style><script>{start_form.SCRIPT}</script>"
+            page = response.get_data(as_text=True)
+            response.set_data(page.replace("</head>", f"{added}</head>", 1))
             return response
         if request.endpoint != _STATISTICS:
             return response
         # Locust caches this answer for two seconds, so a new one is returned.
         content = orjson.loads(response.get_data())
-        tabs = showing.now().tabs
-        content["extended_stats"] = [{"key": key, "data": rows} for key, rows in tabs.items()]
+        shown = showing.now()
+        content["extended_stats"] = [{"key": key, "data": rows} for key, rows in shown.tabs.items()]
+        if shown.record is None and shown.live and content["stats"]:
+            # Before the first request the tab that is open says what is done.
+            row = content["stats"][-1]
+            content["stats"][-1] = {**row, "name": shown.sentence, "safe_name": shown.sentence}
         return Response(orjson.dumps(content), mimetype="application/json")
 
     web_ui.app.after_request(with_rows)

@@ -21,20 +21,25 @@ from harness.profile.profile_loader import NamedProfile, shipped_questions
 from harness.swarm.command_line import RunRequest
 from harness.swarm.master.conductor import Conductor
 
-THROTTLING = "throttling"
-"""The form's field, and what Locust calls the option."""
+THROTTLING = "simulated throttling"
+"""The form's field; Locust shows its name."""
 NO_THROTTLING = "off"
 _QUESTION = " — "
 _FROM_FILE = "as started"
-_OPENED = """\
-<style>
+STYLE = """
 form .MuiAccordion-root .MuiCollapse-root {
   height: auto !important; min-height: 0 !important; visibility: visible !important;
 }
 form .MuiAccordionSummary-expandIconWrapper { display: none }
-</style></head>"""
+"""
 """Both folded parts of the form are open: profile and throttling are what a run is about."""
-_INDEX = "locust.index"
+SCRIPT = """
+new MutationObserver(() => {
+  const host = document.querySelector("form input[name=host]");
+  if (host) Object.assign(host, { readOnly: true, title: "Restart Locust with -H for another" });
+}).observe(document, { childList: true, subtree: true });
+"""
+"""The host of the form cannot be edited; Locust's page makes the form anew for each run."""
 _VIEW = "locust.swarm"
 _STOP_VIEW = "locust.stop"
 _MOST_DIGITS = 18
@@ -102,19 +107,10 @@ def offer(
                 THROTTLING: {
                     "default_value": default,
                     "choices": limits,
-                    "help_text": "limits of a gateway before Azurite; off: none, or those of "
-                    "cosmos for a profile of Cosmos DB",
                 }
             }
 
-    def with_parts_open(response: Response) -> Response:
-        if request.endpoint == _INDEX and response.status_code == 200:
-            page = response.get_data(as_text=True)
-            response.set_data(page.replace("</head>", _OPENED, 1))
-        return response
-
     vars(web_ui)["update_template_args"] = update_with_choices
-    web_ui.app.after_request(with_parts_open)
 
 
 class Consent:
@@ -196,8 +192,6 @@ def wrap_start(
     ``prepare`` prepares a run, and raises a `SetupError` if the run is not possible.
     """
     start = web_ui.app.view_functions[_VIEW]
-    # Locust writes into its options what the form has.
-    throttling = environment.parsed_options.throttling
     # Browsers may still show the address that another gateway had.
     hosts = {environment.host}
 
@@ -210,7 +204,7 @@ def wrap_start(
         if running is not None and profile_in(request.form.get("profile", "")) not in ("", running):
             return f"a run of {running} goes on; stop it before another one begins"
         try:
-            values = _form_values(throttling)
+            values = _form_values(environment.parsed_options.throttling)
             problem = consent.problem(values, starts=running is None)
             if problem is None and running is None:
                 prepare(values)

@@ -19,7 +19,7 @@ import pytest
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
-from harness.swarm.web.start_form import profile_in
+from harness.swarm.web.start_form import THROTTLING, profile_in
 from tests.support.http_pages import metrics_page, page
 from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
@@ -35,7 +35,7 @@ WRONG_FORMS = {
     "profile by path": ({**GOOD, "profile": "/etc/passwd"}, "only shipped profiles can be chosen"),
     "profile by file": ({**GOOD, "profile": "../own.toml"}, "only shipped profiles can be chosen"),
     "another host": ({**GOOD, "host": "https://x.table.core.windows.net"}, "cannot be changed"),
-    "limits on another endpoint": ({**GOOD, "throttling": "demo"}, "restart without -H"),
+    "limits on another endpoint": ({**GOOD, THROTTLING: "demo"}, "restart without -H"),
     "consent": ({**GOOD, "remote_ok": "x"}, "remote_ok cannot be set"),
     "overrides": ({**GOOD, "overrides": "load.users=1"}, "overrides cannot be set"),
     "table": ({**GOOD, "table": "precious"}, "table cannot be set"),
@@ -87,6 +87,12 @@ class Ui:
         """What our own page is told."""
         content: dict[str, Any] = json.loads(self.get("/stress/data"))
         return content
+
+    def first_rows(self) -> list[str]:
+        """What Locust's sum of all requests is called, and the first row of the partitions."""
+        content = json.loads(self.get("/stats/requests"))
+        tabs = {tab["key"]: tab["data"] for tab in content["extended_stats"]}
+        return [content["stats"][-1]["name"], tabs["partitions"][0]["partition"]]
 
     def start(self, form: dict[str, str]) -> dict[str, Any]:
         result: dict[str, Any] = json.loads(self.get("/swarm", **form))
@@ -312,9 +318,13 @@ def test_only_files_of_the_last_run_are_given_away(session: Session) -> None:
 
 
 def test_throttling_is_chosen_in_the_form(stress: Stress) -> None:
-    """Each run has the gateway that its form asks for; a form can name no file."""
+    """Each run has the gateway that its form asks for; a form can name no file.
+
+    Until the first request the tabs that have no figures yet say what is done.
+    """
     port = free_port()
-    process = stress(*SMALL, "-t", "1s", "--web-port", str(port))
+    settling = ("--set", "loading.settle_s=3")
+    process = stress(*SMALL, *settling, "-t", "1s", "--web-port", str(port))
     process.until_said("Web UI:")
     ui = Ui(process, port)
     page = ui.get("/")
@@ -322,10 +332,14 @@ def test_throttling_is_chosen_in_the_form(stress: Stress) -> None:
     assert '"choices": ["off", "cosmos", ' in page
     form = {**GOOD, "host": host, "profile": "single-partition \N{EM DASH} How many?"}
     for wrong in ("/etc/hostname", "nosuch", "demo.toml"):
-        answer = ui.start({**form, "throttling": wrong})
+        answer = ui.start({**form, THROTTLING: wrong})
         assert "only shipped limits can be chosen here: cosmos, " in answer["message"]
     for runs, limits in enumerate(("demo", "off"), 1):
-        assert ui.start({**form, "throttling": limits})["success"]
+        assert ui.start({**form, THROTTLING: limits})["success"]
+        wait_until(
+            lambda: all("loading the table, 100%" in row for row in ui.first_rows()),
+            "progress in the tabs",
+        )
         ui.wait_for_records(runs)
     process.interrupt()
     process.wait()
