@@ -364,16 +364,14 @@ class _Books:
             waited.mark_slots(slot, before)
 
     def add_heat(self, found: _Columns) -> None:
-        names = ("range", "name", "place", "entities", "throttled")
-        for number, name, place, entities, throttled in zip(*_lists(found, *names), strict=True):
+        names = ("range", "name", "place", *grouping.HEAT)
+        for number, name, place, *counts in zip(*_lists(found, *names), strict=True):
             if number:
                 band = self._bands[number - 1]
             else:
                 band = self._tables.setdefault(name, Band(name, name, name))
-            band.weight += entities + throttled
-            for cells, count in ((band.entities, entities), (band.throttled, throttled)):
-                if count:
-                    cells[place] = cells.get(place, 0) + count
+            band.weight += counts[0] + counts[1]
+            band.add(place, counts)
 
     def delta(self, names: Sequence[str]) -> Delta:
         """All of it; ``names`` are those of the rows from 1."""

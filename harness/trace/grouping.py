@@ -165,8 +165,12 @@ FROM {_attempts("took_ms >= $long_ms")} WHERE ended - began >= $long_ms GROUP BY
 """From when to when there was no answer to a request; of several from one slot on, the longest."""
 
 
+HEAT = ("entities", "throttled", "written", "operations", "transferred", "took_us")
+"""What a cell of a heat map counts, in the order of a `Band`."""
+
+
 def heat(ranges: int) -> str:
-    """Entities and throttled attempts by key range, and by column of time of ``$width`` seconds.
+    """The counts of `HEAT` by key range, and by column of time of ``$width`` seconds.
 
     Queries over several partitions have the range 0, apart by table.
 
@@ -175,17 +179,21 @@ def heat(ranges: int) -> str:
     """
     return f"""
 SELECT "range", CASE "range" WHEN 0 THEN name END AS name, place,
-    sum(entities)::BIGINT AS entities, sum(throttled)::BIGINT AS throttled
+    {", ".join(f"sum({one})::BIGINT AS {one}" for one in HEAT)}
 FROM (
     SELECT CASE WHEN key = '{WHOLE_TABLE}' THEN 0 ELSE {_range(1, ranges)} END AS "range", *
     FROM (
-        SELECT {_NAME} AS name, key, second // $width AS place, sum(entities) AS entities,
-            sum(throttled) AS throttled
+        SELECT {_NAME} AS name, key, second // $width AS place,
+            {", ".join(f"sum({one}) AS {one}" for one in HEAT)}
         FROM (
-            SELECT {_PARTITION}, ({_AT} + took_ms) // 1000 AS second, entities, 0 AS throttled
+            SELECT {_PARTITION}, ({_AT} + took_ms) // 1000 AS second, entities, 0 AS throttled,
+                CASE WHEN kind IN ('{Kind.POINT_QUERY}', '{Kind.QUERY}') THEN 0 ELSE entities END
+                    AS written,
+                1 AS operations, bytes_sent + bytes_received AS transferred,
+                took_ms * 1000 AS took_us
             {_ROWS} AND entities > 0
             UNION ALL
-            SELECT table_name, key, ended // 1000, 0, 1
+            SELECT table_name, key, ended // 1000, 0, 1, 0, 0, 0, 0
             FROM {_attempts(_MAY_BE_THROTTLED)} WHERE {_IS_THROTTLED}
         )
         GROUP BY table_name, key, place

@@ -1,4 +1,4 @@
-"""The heat map: key range x time, for entities and for throttled attempts.
+"""The heat map: key range x time, for entities, throttled attempts, bytes and latencies.
 
 A hot key shows as a line, an append-only load as a diagonal, a good spread as an even field. Memory
 is bounded for any number of keys and any length of the run: partitions are gathered into bands of
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from harness.measure.counts.tally import add_counts
 from harness.measure.counts.time_course import Columns
 from harness.measure.record.measured import HeatPart, KeyRangePart
 from harness.model.operation import WHOLE_TABLE
@@ -34,8 +34,10 @@ _MOST_PENDING = 20_000
 _LIGHTEST, _HEAVIEST = 0.5, 1.75
 """A range is left unchanged if its weight is between these multiples of an equal part."""
 
-Cells = dict[int, int]
-"""Counts by second, or by column of time."""
+_ENTITIES, _THROTTLED, _WRITTEN, _OPERATIONS, _BYTES, _TOOK_US = range(6)
+"""Places of a cell. The last four are those of operations with entities."""
+_Cells = dict[int, list[int]]
+"""Cells by second, or by column of time."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,24 +48,43 @@ class Band:
     last: str
     latest: str
     weight: int = 0
-    entities: Cells = dataclasses.field(default_factory=dict)
-    throttled: Cells = dataclasses.field(default_factory=dict)
+    cells: _Cells = dataclasses.field(default_factory=dict)
+
+    def add(self, place: int, counts: Sequence[int]) -> None:
+        """Add entities, throttled attempts and so on to the cell of a time."""
+        known = self.cells.get(place)
+        self.cells[place] = [*(map(operator.add, known, counts) if known else counts)]
 
     def take(self, other: Band) -> None:
         """Add all counts of ``other``, whose cells are of the same kind."""
         self.latest = other.latest
         self.weight += other.weight
-        add_counts(self.entities, other.entities)
-        add_counts(self.throttled, other.throttled)
+        for place, counts in other.cells.items():
+            self.add(place, counts)
 
     def moved(self, place_of: Callable[[int], int]) -> Band:
         """A copy with each count in the cell that ``place_of`` gives."""
         copy = Band(self.first, self.last, self.latest, self.weight)
-        for into, cells in ((copy.entities, self.entities), (copy.throttled, self.throttled)):
-            for place, count in cells.items():
-                there = place_of(place)
-                into[there] = into.get(there, 0) + count
+        for place, counts in self.cells.items():
+            copy.add(place_of(place), counts)
         return copy
+
+    def shown(self, places: Iterable[int], *, operations: bool) -> KeyRangePart:
+        """The counts at these places, those of operations only if they were counted."""
+        nothing = [0] * (_TOOK_US + 1)
+        cells = [self.cells.get(place, nothing) for place in places]
+        rows = [*zip(*cells, strict=True)]
+        more: dict[str, tuple[int, ...]] = {}
+        if operations:
+            means = (cell[_TOOK_US] // max(1, cell[_OPERATIONS]) for cell in cells)
+            more = {"written": rows[_WRITTEN], "bytes": rows[_BYTES], "latency_us": tuple(means)}
+        return KeyRangePart(
+            first=self.first,
+            last=self.last,
+            entities=rows[_ENTITIES],
+            throttled=rows[_THROTTLED],
+            **more,
+        )
 
 
 def _weight(bands: Iterable[Band]) -> int:
@@ -152,41 +173,52 @@ class HeatMap:
     _bands: list[Band] = dataclasses.field(default_factory=list)
     _limit: int = 0
     _edges: list[str] = dataclasses.field(default_factory=list)
-    _pending: dict[int, dict[str, int]] = dataclasses.field(default_factory=dict)
-    _refused: dict[int, dict[str, int]] = dataclasses.field(default_factory=dict)
+    _pending: dict[int, dict[str, list[int]]] = dataclasses.field(default_factory=dict)
     _room: int = _MOST_PENDING
 
-    def add(self, key: str, second: int, entities: int) -> None:
+    def add(
+        self,
+        key: str,
+        second: int,
+        entities: int,
+        written: int = 0,
+        transferred: int = 0,
+        took_us: int = 0,
+    ) -> None:
+        """Count an operation, with its bytes in both directions and its service latency."""
         of_second = self._pending.get(second)
-        if of_second is not None and key in of_second:
-            of_second[key] += entities
-        else:
-            self._count(self._pending, key, second, entities)
+        cell = None if of_second is None else of_second.get(key)
+        if cell is None:
+            cell = self._cell(key, second)
+        cell[_ENTITIES] += entities
+        cell[_WRITTEN] += written
+        cell[_OPERATIONS] += 1
+        cell[_BYTES] += transferred
+        cell[_TOOK_US] += took_us
 
     def add_second(self, second: int, entities: Mapping[str, int]) -> None:
-        """Add the entities of a whole second by partition, which must be new."""
+        """Add the entities of a whole second by partition, which must be new and has no more."""
         if not entities:
             return
-        self._pending[second] = dict(entities)
+        self._pending[second] = {key: [n, 0, 0, 0, 0, 0] for key, n in entities.items()}
         self._room -= len(entities)
         if self._room <= 0:
             self.settle()
 
     def add_throttled(self, key: str, second: int, attempts: int = 1) -> None:
-        self._count(self._refused, key, second, attempts)
+        self._cell(key, second)[_THROTTLED] += attempts
 
-    def _count(self, pending: dict[int, dict[str, int]], key: str, second: int, count: int) -> None:
-        of_second = pending.get(second)
-        if of_second is None:
-            of_second = pending[second] = {}
-        known = of_second.get(key)
-        if known is not None:
-            of_second[key] = known + count
-            return
-        of_second[key] = count
-        self._room -= 1
-        if self._room <= 0:
-            self.settle()
+    def _cell(self, key: str, second: int) -> list[int]:
+        """The pending counts of a partition in a second."""
+        of_second = self._pending.setdefault(second, {})
+        cell = of_second.get(key)
+        if cell is None:
+            if self._room <= 0:
+                self.settle()
+                of_second = self._pending.setdefault(second, {})
+            self._room -= 1
+            cell = of_second[key] = [0, 0, 0, 0, 0, 0]
+        return cell
 
     def merge(self, other: HeatMap) -> None:
         other.settle()
@@ -207,19 +239,14 @@ class HeatMap:
         if not len(columns):
             return None
         places = range(columns.first, columns.last + 1)
+        cells = (cell for band in self._all() for cell in band.cells.values())
+        operations = any(cell[_OPERATIONS] for cell in cells)
+        bands = (*self._by_table(), *self._ranges())
         return HeatPart(
             start=columns.start,
             width_s=columns.width_s,
             columns=len(columns),
-            ranges=tuple(
-                KeyRangePart(
-                    first=band.first,
-                    last=band.last,
-                    entities=tuple(band.entities.get(place, 0) for place in places),
-                    throttled=tuple(band.throttled.get(place, 0) for place in places),
-                )
-                for band in (*self._by_table(), *self._ranges())
-            ),
+            ranges=tuple(band.shown(places, operations=operations) for band in bands),
         )
 
     def _all(self) -> Iterator[Band]:
@@ -247,28 +274,23 @@ class HeatMap:
 
     def settle(self) -> None:
         """Bring the pending counts into bands and columns, which are fewer."""
-        if not self._pending and not self._refused:
+        if not self._pending:
             return
         weights: dict[str, int] = {}
-        for pending in (self._pending, self._refused):
-            for of_second in pending.values():
-                add_counts(weights, of_second)
+        for of_second in self._pending.values():
+            for key, cell in of_second.items():
+                weights[key] = weights.get(key, 0) + cell[_ENTITIES] + cell[_THROTTLED]
         placed, bands = banded(weights)
         for second, of_second in self._pending.items():
-            for key, count in of_second.items():
-                cells = placed[key].entities
-                cells[second] = cells.get(second, 0) + count
-        for second, of_second in self._refused.items():
-            for key, count in of_second.items():
-                cells = placed[key].throttled
-                cells[second] = cells.get(second, 0) + count
-        self._pending, self._refused, self._room = {}, {}, _MOST_PENDING
+            for key, cell in of_second.items():
+                placed[key].add(second, cell)
+        self._pending, self._room = {}, _MOST_PENDING
         self._take(bands)
 
     def _take(self, news: list[Band]) -> None:
         """Add bands in key order, whose cells are seconds."""
         for band in news:
-            for second in (*band.entities, *band.throttled):
+            for second in band.cells:
                 for _ in range(self._columns.cover(second)):
                     self._widen()
         ordered = []

@@ -218,7 +218,14 @@ class Ledger:
                 )
             accessed[key] = accessed.get(key, 0) + entities
             if entities:
-                heat.add(key, second, entities)
+                heat.add(
+                    key,
+                    second,
+                    entities,
+                    0 if operation.kind.reads else entities,
+                    result.bytes_sent + result.bytes_received,
+                    int(result.service_s * 1e6 + 0.5),
+                )
             unreported = (
                 result.attempts if not result.reported else result.attempts[result.reported :]
             )

@@ -207,12 +207,22 @@ class SeriesPart(RecordPart):
 
 
 class KeyRangePart(RecordPart):
-    """One row of a heat map: the partitions from ``first`` to ``last``, in key order."""
+    """One row of a heat map: the partitions from ``first`` to ``last``, in key order.
+
+    Attributes:
+        written: Of the entities; the others were read. The last three are empty where they are
+            not known.
+        bytes: In both directions, of operations with entities.
+        latency_us: Their mean service latency; 0 in a column without one.
+    """
 
     first: str
     last: str
     entities: CountRow
     throttled: CountRow
+    written: CountRow = ()
+    bytes: CountRow = ()
+    latency_us: CountRow = ()
 
 
 class HeatPart(RecordPart):
@@ -232,7 +242,8 @@ class HeatPart(RecordPart):
     @pydantic.model_validator(mode="after")
     def _hold_together(self) -> Self:
         for row in self.ranges:
-            _require_columns((row.entities, row.throttled), self.columns)
+            more = filter(None, (row.written, row.bytes, row.latency_us))
+            _require_columns((row.entities, row.throttled, *more), self.columns)
         return self
 
 

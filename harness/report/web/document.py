@@ -195,7 +195,7 @@ def self_contained(
     return render(
         "document.html",
         title=title,
-        policy=f"default-src 'none'; script-src 'sha256-{digest}'; {_STYLE}; "
+        policy=f"default-src 'none'; script-src 'sha256-{digest}'; {_STYLE}; img-src data:; "
         "base-uri 'none'; form-action 'none'",
         css=page_css(),
         script=page_js(),
@@ -279,7 +279,9 @@ class Shown:
         """The rows of the tabs ``verdict`` and ``partitions`` of Locust's page."""
         return {
             "verdict": verdict_rows(self.sentence, self.record, live=self.live),
-            "partitions": [] if self.record is None else rows_of(self.record),
+            "partitions": [{"partition": self.sentence}]
+            if self.record is None
+            else rows_of(self.record),
         }
 
     def _downloads(self, run_id: str) -> str:

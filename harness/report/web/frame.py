@@ -43,6 +43,17 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Another figure of the same cells as a heat map, which the reader can choose."""
+
+    name: str
+    cells: Sequence[Sequence[float | None]]
+    unit: str
+    scale: str
+    most: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ColourGrid:
     """Cells of ``width_s`` from ``start_s``, row by row; None where nothing was counted.
 
@@ -63,6 +74,7 @@ class ColourGrid:
     names: Sequence[str] = ()
     edges: Sequence[float] = ()
     log: bool = False
+    layers: Sequence[Layer] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 
 from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
@@ -11,7 +12,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.partition import Partition
 from harness.report.events import moved_words
 from harness.report.patterns import pattern
-from harness.report.web.frame import Chart, ColourGrid, Line, Mark, clipped, named, over_run
+from harness.report.web.frame import Chart, ColourGrid, Layer, Line, Mark, clipped, named, over_run
 
 _PERCENTILES = ((50, "dot"), (90, "dash"), (99, ""))
 """Percentiles, and how their lines are drawn."""
@@ -38,14 +39,7 @@ def key_heat(
     Counts are multiplied by ``rate``. ``unit`` is their name, if it is not ``what``.
     """
     widths = [part.width_s] * part.columns if record is None else covered(record, part)
-    # Cells without a count stay empty, so that small counts are visible.
-    cells = [
-        [
-            _rounded(rate * n / width) if n else None
-            for n, width in zip(getattr(row, what), widths, strict=True)
-        ]
-        for row in part.ranges
-    ]
+    cells = _cells([getattr(row, what) for row in part.ranges], [width / rate for width in widths])
     began = record.series[0].t if record is not None and record.series else part.start
     made = Chart(
         title=f"{title} by key range and time",
@@ -61,10 +55,36 @@ def key_heat(
             scale=scale,
             most=_most(cells),
             names=[_name(row, part.ranges) for row in part.ranges],
+            layers=_layers(part, widths, unit or what) if what == "entities" else (),
         ),
         marks=[] if record is None else _marks(record, part),
     )
     return made if record is None else over_run(record, made)
+
+
+def _cells(rows: Sequence[Sequence[int]], of: Sequence[float]) -> list[list[float | None]]:
+    """Each count by what its column is held against; empty ones, so that small ones are seen."""
+    return [
+        [_rounded(n / one) if n else None for n, one in zip(row, of, strict=True)] for row in rows
+    ]
+
+
+def _layers(part: HeatPart, widths: Sequence[int], unit: str) -> list[Layer]:
+    """Reads and writes apart, bytes, latencies; none where a range does not have them."""
+    if not all(row.written for row in part.ranges):
+        return []
+    read = [[*map(operator.sub, row.entities, row.written)] for row in part.ranges]
+    written = [row.written for row in part.ranges]
+    sent = _cells([row.bytes for row in part.ranges], [1000.0 * width for width in widths])
+    took = _cells([row.latency_us for row in part.ranges], [1000.0] * part.columns)
+    layers = [("bytes", sent, "KB/s"), ("latency", took, "ms on average")]
+    if any(map(any, written)) and any(map(any, read)):
+        both = (("reads", read), ("writes", written))
+        layers[:0] = [(name, _cells(rows, widths), f"{unit}/s") for name, rows in both]
+    return [
+        Layer(name=name, cells=cells, unit=of, scale="heat", most=_most(cells))
+        for name, cells, of in layers
+    ]
 
 
 def _most(cells: Sequence[Sequence[float | None]]) -> float:
@@ -107,13 +127,7 @@ def _row_of(key: str, ranges: Sequence[KeyRangePart], *, redacted: bool) -> int 
 
 def latency_heat(record: RunRecord, part: LatencyCoursePart, kind: str) -> Chart:
     widths = covered(record, part)
-    cells = [
-        [
-            _rounded(count / width) if count else None
-            for count, width in zip(row, widths, strict=True)
-        ]
-        for row in part.rows
-    ]
+    cells = _cells(part.rows, widths)
     began = record.series[0].t if record.series else part.start
     xs = [part.start - began + (column + 0.5) * part.width_s for column in range(part.columns)]
     heat = ColourGrid(

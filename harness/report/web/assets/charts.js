@@ -10,9 +10,14 @@ window.charts = (() => {
     good: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", bad: "M-4 -4L4 4M-4 4L4 -4", warn: "M0 -6L6 0L0 6L-6 0Z",
     none: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0",
   };
+  const STYLES = [
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font", "paint-order",
+  ];
   const pen = document.createElement("canvas").getContext("2d");
   const shown = new Map(); // the charts of the page by the id of their element
   const drawn = new Map(); // likewise what marks a time in them
+  const hidden = new Set(); // lines that the reader does not want, by chart and name
+  const layers = new Map(); // the chosen layer of a heat map by the id of its element
   let held = false; // whether the reader is choosing a time
   let zoom = null; // the time that the reader looks at in all charts; null for all of it
 
@@ -70,9 +75,9 @@ window.charts = (() => {
   }
 
   // Each line with its points in the shown time, and the sums that a stack is drawn with.
-  function courses(chart, [from, to]) {
+  function courses(id, chart, [from, to]) {
     const sums = new Map();
-    return chart.lines.map((line) => {
+    return chart.lines.filter((line) => !hidden.has(`${id} ${line.name}`)).map((line) => {
       const low = line.ys.map((_, place) => (line.look === "stack" ? sums.get(line.xs[place]) || 0 : 0));
       const ys = line.ys.map((y, place) => (y === null ? null : y + low[place]));
       if (line.look === "stack") line.xs.forEach((x, place) => sums.set(x, ys[place] ?? low[place]));
@@ -117,7 +122,7 @@ window.charts = (() => {
       const width = NARROW.matches && names.length ? Math.min(most, document.getElementById(id).clientWidth / 4) : most;
       for (const name of names) left = Math.max(left, Math.min(width, wide(name)));
       if (!names.length) {
-        const { ticks } = leftAxis(chart, courses(chart, zoom || chart.span), chart.height);
+        const { ticks } = leftAxis(chart, courses(id, chart, zoom || chart.span), chart.height);
         for (const tick of ticks) left = Math.max(left, wide(figure(tick)));
       }
       if (chart.lines.some((line) => line.share)) right = 44;
@@ -157,13 +162,24 @@ window.charts = (() => {
     return least;
   }
 
-  function legend(chart, least) {
+  // A button of a legend that is on or off.
+  function choice(list, className, text, on, act) {
+    const button = say(list, "button", className, text);
+    Object.assign(button, { type: "button", ariaPressed: on, onclick: () => (act(), redraw()) });
+  }
+
+  function legend(id, chart, least) {
     const list = document.createElement("div");
     list.className = "legend";
     const entries = chart.lines.filter((line) => line.legend && !line.signs.length);
     const has = (tone) => chart.bands.some((band) => band.tone === tone);
+    for (const { name } of chart.whole?.layers.length ? [{ name: "all" }, ...chart.whole.layers] : []) {
+      choice(list, "layer", name, name === (layers.get(id) || "all"), () => layers.set(id, name));
+    }
     for (const line of entries.length > 1 || chart.heat ? entries : []) {
-      say(list, "span", `key ${line.look} tone-${line.tone}`, line.name + (line.share ? " (right)" : ""));
+      const key = `${id} ${line.name}`;
+      const text = line.name + (line.share ? " (right)" : "");
+      choice(list, `key ${line.look} tone-${line.tone}`, text, !hidden.has(key), () => hidden.delete(key) || hidden.add(key));
     }
     if (has("moved") || chart.marks.length) say(list, "span", "key swatch tone-moved", "partition moved");
     if (has("stopped")) say(list, "span", "key swatch tone-stopped", "nothing succeeded");
@@ -182,12 +198,15 @@ window.charts = (() => {
     const [from, to] = zoom || chart.span;
     const { heat } = chart;
     const names = heat?.names || [];
+    const focused = [...element.querySelectorAll("button")].indexOf(document.activeElement);
     element.replaceChildren();
     const frame = say(element, "div", "plot");
+    const said = [chart.title, layers.get(id), chart.pattern].filter(Boolean).join("; ");
+    Object.assign(frame, { role: "img", ariaLabel: `Chart: ${said}` });
     const width = element.clientWidth;
     const plot = { left: room.left, top: 6, width: Math.max(20, width - room.left - room.right), height: chart.height - 32 };
     const bottom = plot.top + plot.height;
-    const lines = courses(chart, [from, to]);
+    const lines = courses(id, chart, [from, to]);
     const axis = leftAxis(chart, lines, plot.height);
     const x = (time) => plot.left + ((time - from) / (to - from)) * plot.width;
     const y = (value) => {
@@ -299,20 +318,21 @@ window.charts = (() => {
     const chosen = add(svg, "rect", { class: "chosen", y: plot.top, height: plot.height, width: 0 });
     const tip = say(frame, "div", "tip");
     tip.hidden = true;
-    element.prepend(legend(chart, least));
+    element.prepend(legend(id, chart, least));
+    element.querySelectorAll("button")[focused]?.focus();
     const time = (at) => clamp(from + ((at - plot.left) / plot.width) * (to - from), from, to);
     drawn.set(id, {
       cross: (at) => cross.setAttribute("d", at === null ? "" : `M${x(at)} ${plot.top}v${plot.height}`),
     });
-    listen(svg, chart, { plot, x, time, rowPx, axis, chosen, tip });
+    listen(svg, chart, { plot, x, time, rowPx, lines, chosen, tip });
   }
 
   // What stands beside the pointer: the time, and each line or the cell there.
-  function told(chart, at, py, { plot, rowPx }) {
+  function told(chart, at, py, { plot, rowPx, lines }) {
     const { heat } = chart;
     const texts = [];
     let seen = at;
-    for (const line of chart.lines) {
+    for (const { line } of lines) {
       if (!line.xs.length) continue;
       const place = line.xs.reduce((best, one, index) => (Math.abs(one - at) < Math.abs(line.xs[best] - at) ? index : best), 0);
       if (chart.names.length) seen = line.xs[place];
@@ -346,7 +366,7 @@ window.charts = (() => {
       const [px, py] = where(event);
       const at = time(px);
       drawn.forEach((one) => one.cross(at));
-      if (pressed !== null) {
+      if (pressed !== null && !(event.shiftKey && zoom)) {
         const [low, high] = [x(time(Math.min(pressed, px))), x(time(Math.max(pressed, px)))];
         chosen.setAttribute("x", low);
         chosen.setAttribute("width", high - low);
@@ -366,7 +386,10 @@ window.charts = (() => {
       const begin = pressed;
       pressed = null;
       held = false;
-      if (begin !== null && Math.abs(px - begin) > 6) look([time(Math.min(begin, px)), time(Math.max(begin, px))]);
+      if (begin === null || Math.abs(px - begin) <= 6) return;
+      if (!event.shiftKey || !zoom) return look([time(Math.min(begin, px)), time(Math.max(begin, px))]);
+      const by = clamp(((begin - px) / plot.width) * (zoom[1] - zoom[0]), chart.span[0] - zoom[0], chart.span[1] - zoom[1]);
+      look(zoom.map((one) => one + by));
     });
     svg.addEventListener("pointerleave", () => {
       if (pressed !== null) return;
@@ -384,9 +407,47 @@ window.charts = (() => {
 
   function redraw() {
     if (held) return;
+    for (const [id, chart] of shown) {
+      chart.whole ??= chart.heat;
+      chart.heat = chart.whole && { ...chart.whole, ...chart.whole.layers.find(({ name }) => name === layers.get(id)) };
+    }
     const room = rooms();
     for (const id of shown.keys()) draw(id, room);
     for (const button of document.querySelectorAll(".whole")) button.hidden = !zoom;
+  }
+
+  // Saves what is seen of a chart, with its title and legend, as a picture of twice the size.
+  async function picture(id) {
+    const element = document.getElementById(id);
+    const [svg, map] = [element.querySelector("svg"), element.querySelector("canvas")];
+    const copy = svg.cloneNode(true);
+    const all = [...svg.querySelectorAll("*")];
+    copy.querySelectorAll("*").forEach((one, place) => {
+      const style = getComputedStyle(all[place]);
+      for (const name of STYLES) one.style.setProperty(name, style.getPropertyValue(name));
+    });
+    const image = new Image();
+    image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+    await image.decode();
+    const [width, height, head] = [svg.clientWidth, svg.clientHeight, 48];
+    const canvas = Object.assign(document.createElement("canvas"), { width: 2 * width, height: 2 * (height + head) });
+    const context = canvas.getContext("2d");
+    const write = (text, x, y, colour) => (Object.assign(context, { fillStyle: colour }), context.fillText(text, x, y));
+    context.scale(2, 2);
+    Object.assign(context, { fillStyle: css("--card"), font: `600 14px ${css("--font")}` });
+    context.fillRect(0, 0, width, height + head);
+    write(shown.get(id).title, 8, 18, css("--ink"));
+    context.font = `12px ${css("--font")}`;
+    let at = 8;
+    for (const one of element.querySelectorAll(".legend > :not([aria-pressed=false])")) {
+      const tone = getComputedStyle(one).getPropertyValue("--tone") || css("--scale-heat").split(",")[2];
+      write("■", at, 38, tone);
+      write(one.innerText.replace(/\s+/g, " "), at + 14, 38, css("--ink"));
+      at += context.measureText(one.innerText).width + 32;
+    }
+    if (map) context.drawImage(map, map.offsetLeft, map.offsetTop + head, map.clientWidth, map.clientHeight);
+    context.drawImage(image, 0, head, width, height);
+    Object.assign(document.createElement("a"), { download: `${id}.png`, href: canvas.toDataURL() }).click();
   }
 
   let due = false;
@@ -419,9 +480,11 @@ window.charts = (() => {
       const pattern = block.querySelector(".pattern");
       pattern.textContent = chart.pattern;
       pattern.hidden = !chart.pattern;
-      element.role = "img";
-      element.ariaLabel = `Chart: ${[chart.title, chart.pattern].filter(Boolean).join("; ")}`;
-      block.querySelector(".whole").onclick = () => look(null);
+      const [save, whole] = ["save", "whole"].map((name) => block.querySelector(`.${name}`));
+      save.onclick = () => picture(id);
+      save.ariaLabel = `Save as PNG: ${chart.title}`;
+      whole.onclick = () => look(null);
+      whole.title = "Shift and drag moves the time";
     }
     redraw();
   }

@@ -154,6 +154,22 @@ def test_throttled_attempts_have_cells_of_their_own() -> None:
     ]
 
 
+def test_reads_writes_bytes_and_latencies_are_layers() -> None:
+    """Each cell has the entities written, the bytes, and the mean latency, also when merged."""
+    heat, master = HeatMap(), HeatMap()
+    heat.add("a", START, 1, transferred=900, took_us=2000)
+    heat.add("a", START, 3, written=3, transferred=100, took_us=4000)
+    heat.add_throttled("b", START + 1)
+    master.merge(over_the_wire(heat))
+    master.merge(over_the_wire(heat))
+    view = master.view()
+    assert view is not None
+    assert [(row.entities, row.written, row.bytes, row.latency_us) for row in view.ranges] == [
+        ((8, 0), (6, 0), (2000, 0), (3000, 0)),
+        ((0, 0), (0, 0), (0, 0), (0, 0)),
+    ]
+
+
 def test_nothing_counted_is_no_map() -> None:
     """Before the first operation there is nothing to show."""
     assert HeatMap().view() is None
