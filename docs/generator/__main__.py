@@ -9,7 +9,8 @@ import sys
 
 from docs.generator.gallery import make
 from docs.generator.reference import pages
-from docs.generator.site import ROOT, BrokenSite, build
+from docs.generator.site import ROOT, BrokenSite, add_version, build
+from harness import __version__
 
 SITE = ROOT / "build" / "docs"
 GALLERY = ROOT / "build" / "gallery"
@@ -25,7 +26,9 @@ def main(what: str) -> None:
         make(GALLERY)
         return
     try:
-        count = build(SITE, gallery=GALLERY if (GALLERY / "index.md").is_file() else None)
+        gallery = GALLERY if (GALLERY / "index.md").is_file() else None
+        count = build(SITE / __version__, gallery=gallery)
+        add_version(SITE)
     except BrokenSite as error:
         sys.exit(str(error))
     print(f"{count} pages: {SITE / 'index.html'}")

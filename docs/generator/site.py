@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 GALLERY = "gallery"
 _PROJECT = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 _PART = re.compile(r"^## (.*)$|^- \[([^\]]*)\]\(([^)]*)\)", re.MULTILINE)
+_LATEST = (
+    '<!DOCTYPE html><title>{0}</title><meta http-equiv="refresh" content="0; url={0}/index.html">'
+)
 _LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
 
@@ -45,27 +49,45 @@ def build(target: Path, *, gallery: Path | None = None) -> int:
 
     Raises `BrokenSite`.
     """
-    staging = target.with_name(target.name + "-sources")
-    for folder in (staging, target):
-        shutil.rmtree(folder, ignore_errors=True)
-    pages = staging / "pages"
-    for pattern in ("*.md", "docs/*.md", "docs/images/*", "docs/assets/*", "examples/*.md"):
-        for file in ROOT.glob(pattern):
-            copy = pages / file.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
-    if gallery is not None:
-        shutil.copytree(gallery, pages / GALLERY)
-    # JSON is YAML too.
-    (staging / "mkdocs.yml").write_text(json.dumps(_settings(gallery)), encoding="utf-8")
-    command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")
-    done = subprocess.run(command, cwd=staging, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise BrokenSite(done.stdout + done.stderr)
-    (staging / "site").rename(target)
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as work:
+        staging = Path(work)
+        for pattern in ("*.md", "docs/*.md", "docs/images/*", "docs/assets/*", "examples/*.md"):
+            for file in ROOT.glob(pattern):
+                copy = staging / "pages" / file.relative_to(ROOT)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+        if gallery is not None:
+            shutil.copytree(gallery, staging / "pages" / GALLERY)
+        # JSON is YAML too.
+        (staging / "mkdocs.yml").write_text(json.dumps(_settings(gallery)), encoding="utf-8")
+        command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")
+        done = subprocess.run(command, cwd=staging, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise BrokenSite(done.stdout + done.stderr)
+        shutil.copytree(staging / "site", target)
     if broken := sorted(_broken_links(target)):
         raise BrokenSite("\n".join(broken))
     return len(list(target.rglob("*.html")))
+
+
+def add_version(folder: Path) -> None:
+    """List the versions in ``folder``, each a site in a folder of its name, and lead to the latest.
+
+    Whoever publishes the site keeps the folders of earlier versions beside it.
+    """
+    there = {site.parent.name for site in folder.glob("*/index.html")} - {__version__}
+    found = [__version__, *sorted(there, key=_numbers, reverse=True)]
+    listed = [
+        {"version": one, "title": one, "aliases": ["latest"][: not place]}
+        for place, one in enumerate(found)
+    ]
+    (folder / "versions.json").write_text(json.dumps(listed), encoding="utf-8")
+    (folder / "index.html").write_text(_LATEST.format(found[0]), encoding="utf-8")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _settings(gallery: Path | None) -> dict[str, object]:
@@ -95,6 +117,8 @@ def _settings(gallery: Path | None) -> dict[str, object]:
         # What the offline search needs from a disk. Another one would be loaded from a network.
         "extra": {
             "generator": False,
+            # The list of versions beside the site, as mike makes it.
+            "version": {"provider": "mike"},
             "polyfills": [{"path": "docs/assets/iframe-worker.js", "type": "text/javascript"}],
         },
         "nav": nav,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from docs.generator.site import build
+from docs.generator.site import add_version, build
+from harness import __version__
+from tests.support.web_pages import violations
 
 pytestmark = pytest.mark.browser
 FIRST = 5
@@ -47,6 +51,28 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield page
     context.close()
     assert [url for url in loaded if not url.startswith(("file:", "data:"))] == []
+
+
+def test_axe_finds_nothing(browser: Browser, page: Page) -> None:
+    """No page has what axe-core calls moderate or worse."""
+    context = browser.new_context(bypass_csp=True)
+    site = page.url.rpartition("/")[0]
+    for name in ("index", "docs/questions", "docs/tutorial", "docs/settings", "docs/whatif"):
+        other = context.new_page()
+        other.goto(f"{site}/{name}.html")
+        assert violations(other) == [], name
+    context.close()
+
+
+def test_each_version_is_listed(tmp_path: Path) -> None:
+    """The page above them leads to this version, and the list has the others, the newest first."""
+    for version in ("0.0.9", "0.0.10", __version__):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "index.html").touch()
+    add_version(tmp_path)
+    listed = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [one["version"] for one in listed] == [__version__, "0.0.10", "0.0.9"]
+    assert f"{__version__}/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("words", "place"), QUESTIONS.items(), ids=QUESTIONS)

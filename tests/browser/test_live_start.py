@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, expect
 
-from harness.report.web.document import embedded, live_page, update
-from harness.report.web.tables import ASSETS
+from harness.report.web.document import update
 from tests.support.records import kept
-from tests.support.web_pages import PATIENCE_MS
+from tests.support.web_pages import PATIENCE_MS, open_live
 
 pytestmark = pytest.mark.browser
 
@@ -23,21 +21,10 @@ def test_a_run_that_is_prepared_does_not_look_broken(browser: Browser) -> None:
     answer: dict[str, Any] = {
         "state": "preparing", "sentence": LOADING, "run_id": "a", "parts": {}, "charts": {},
     }  # fmt: skip
-    files: dict[str, tuple[Callable[[], str], str]] = {
-        "": (live_page, "text/html"),
-        **ASSETS,
-        "data": (lambda: embedded(answer), "application/json"),
-    }
-
-    def serve(route: Route) -> None:
-        made, kind = files[route.request.url.rpartition("/")[2]]
-        route.fulfill(content_type=kind, body=made())
-
     context = browser.new_context()
     try:
         page = context.new_page()
-        page.route("http://stress.invalid/**", serve)
-        page.goto("http://stress.invalid/")
+        open_live(page, answer)
         waiting = page.locator("#waiting")
         expect(waiting).to_contain_text(LOADING, timeout=PATIENCE_MS)
         answer |= {"state": "running", "sentence": "running", **update(kept(), live=True)}

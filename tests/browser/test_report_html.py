@@ -196,6 +196,62 @@ def test_all_charts_show_the_same_time(page: Page) -> None:
     assert page.locator("#chart-heat .cross").get_attribute("d")
 
 
+def test_the_reader_chooses_what_is_drawn(page: Page) -> None:
+    """A click hides a line, a layer replaces the heat map, and both stay when the page is drawn."""
+    line = page.locator("#chart-main .legend .key").first
+    before = page.locator("#chart-main .line").count()
+    line.click()
+    assert page.locator("#chart-main .line").count() == before - 1
+    assert line.get_attribute("aria-pressed") == "false"
+    line.click()
+    assert page.locator("#chart-main .line").count() == before
+    layers = page.locator("#chart-heat .layer")
+    assert layers.all_inner_texts() == ["all", "reads", "writes", "bytes", "latency"]
+    layers.last.click()
+    assert "ms on average" in page.locator("#chart-heat .ramp").inner_text()
+    assert page.locator("#chart-heat .plot").get_attribute("aria-label").count("latency") == 1
+    layers.first.click()
+
+
+def test_a_zoomed_time_can_be_moved(page: Page) -> None:
+    """Shift and drag moves it in all charts, not beyond the run."""
+    page.locator("#chart-main svg").scroll_into_view_if_needed()
+    box = page.locator("#chart-main svg").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+
+    def drag(begin: int, end: int) -> list[str]:
+        page.mouse.move(box["x"] + begin, y)
+        page.mouse.down()
+        page.mouse.move(box["x"] + end, y, steps=5)
+        page.mouse.up()
+        [times] = set(page.evaluate(TIMES))
+        return times
+
+    zoomed = drag(400, 700)
+    page.keyboard.down("Shift")
+    later = drag(600, 500)
+    first = [drag(300, 900) for _ in range(5)][-1]
+    page.keyboard.up("Shift")
+    page.mouse.dblclick(box["x"] + 300, y)
+    [whole] = set(page.evaluate(TIMES))
+    assert zoomed != later
+    assert first != later
+    assert whole != first
+
+
+def test_a_chart_is_saved_as_a_picture(page: Page, tmp_path: Path) -> None:
+    """PNG of what is seen, with lines and heat map, although the page may load nothing."""
+    for chart in ("chart-main", "chart-heat"):
+        with page.expect_download() as download:
+            page.locator(f".chart:has(#{chart}) .save").click()
+        saved = tmp_path / "chart.png"
+        download.value.save_as(saved)
+        assert download.value.suggested_filename == f"{chart}.png"
+        assert saved.read_bytes().startswith(b"\x89PNG")
+        assert saved.stat().st_size > 5000
+
+
 def test_in_the_dark_it_has_other_colours(pages: Pages, page: Page, file: Path) -> None:
     """Charts follow the reader's colour scheme."""
     dark = pages(file.as_uri(), scheme="dark")

@@ -109,6 +109,9 @@ def with_heat(
             last=key,
             entities=tuple(entities(row, column) for column in range(columns)),
             throttled=tuple(throttled(row, column) for column in range(columns)),
+            written=tuple(entities(row, column) // 3 for column in range(columns)),
+            bytes=tuple(1000 * entities(row, column) for column in range(columns)),
+            latency_us=tuple(1000 * (row + 1) for _ in range(columns)),
         )
         for row, key in enumerate(keys)
     )

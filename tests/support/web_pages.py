@@ -6,10 +6,14 @@ import json
 import os
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Mapping
+from importlib.resources import files as files_of
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from harness.report.web.document import embedded, live_page
+from harness.report.web.tables import ASSETS
 from tests.support.locust_process import PATIENCE_S
 
 PATIENCE_MS = PATIENCE_S * 1000
@@ -138,3 +142,26 @@ def drawn(page: Page, chart: str) -> None:
     """Wait until a heat map is there, with a picture of a size in it."""
     expect(page.locator(f"#{chart} canvas")).to_be_visible(timeout=PATIENCE_MS)
     assert page.locator(f"#{chart} canvas").evaluate("one => one.width * one.height") > 0
+
+
+def open_live(page: Page, answer: Mapping[str, Any]) -> None:
+    """Open the live page, served by this process; it is told ``answer`` each time it asks."""
+    files: dict[str, tuple[Callable[[], str], str]] = {
+        "": (live_page, "text/html"),
+        **ASSETS,
+        "data": (lambda: embedded(answer), "application/json"),
+    }
+
+    def serve(route: Route) -> None:
+        made, kind = files[route.request.url.rpartition("/")[2]]
+        route.fulfill(content_type=kind, body=made())
+
+    page.route("http://stress.invalid/**", serve)
+    page.goto("http://stress.invalid/")
+
+
+def violations(page: Page) -> list[tuple[str, str]]:
+    """What axe-core calls moderate or worse in a page, whose context has to bypass its policy."""
+    page.evaluate((files_of("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] != "minor"]
