@@ -209,7 +209,7 @@ def test_the_reader_chooses_what_is_drawn(page: Page) -> None:
     assert layers.all_inner_texts() == ["all", "reads", "writes", "bytes", "latency"]
     layers.last.click()
     assert "ms on average" in page.locator("#chart-heat .ramp").inner_text()
-    assert page.locator("#chart-heat .plot").get_attribute("aria-label").count("latency") == 1
+    assert "; latency" in (page.locator("#chart-heat .plot").get_attribute("aria-label") or "")
     layers.first.click()
 
 
@@ -220,13 +220,13 @@ def test_a_zoomed_time_can_be_moved(page: Page) -> None:
     assert box is not None
     y = box["y"] + box["height"] / 2
 
-    def drag(begin: int, end: int) -> list[str]:
+    def drag(begin: int, end: int) -> str:
         page.mouse.move(box["x"] + begin, y)
         page.mouse.down()
         page.mouse.move(box["x"] + end, y, steps=5)
         page.mouse.up()
         [times] = set(page.evaluate(TIMES))
-        return times
+        return str(times)
 
     zoomed = drag(400, 700)
     page.keyboard.down("Shift")
