@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.measure.record.record import RunRecord
+from harness.measure.scatter import student
 from harness.measure.verdict.evidence import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
-from harness.report.compare.measures import Measure, student
+from harness.report.compare.measures import Measure
 
 SAME_WITHIN = 0.05
 """A difference of single runs below this share of the larger value counts as none."""

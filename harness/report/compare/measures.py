@@ -1,8 +1,6 @@
 """The quantities that `harness compare` compares, and how far each of them could be off.
 
-A figure is a ratio of sums over the seconds of the measured window. Seconds in a row are alike, so
-that their scatter alone would promise too much: the ratio is taken of batches of 1, 2, 4 ... of
-them (batch means), and the widest interval counts.
+A figure is a ratio of sums over the seconds of the measured window.
 """
 
 from __future__ import annotations
@@ -13,25 +11,18 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from statistics import NormalDist
 
 from harness.measure.record.measured import HeatPart, LatencyCoursePart, SeriesPart
 from harness.measure.record.record import RunRecord
+from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
 from harness.report.limits import account_limit, account_rate, counted_unit, has_enforced, of_limit
 from harness.report.sentences import hottest, hottest_share
 
-CONFIDENCE = 0.998
-"""Of one interval. A comparison looks at about ten figures, and few pairs of equal runs may differ
-in any of them."""
-_FEWEST_BATCHES = 6
-_Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 _ROW_HEIGHT = 10**0.1
 """Of a `LatencyCoursePart`."""
 
-Batch = tuple[float, float]
-"""Numerator and denominator of the figure in a second, or in several in a row."""
 Range = tuple[float, float]
 """The interval as factors of the figure, such as 0.9 and 1.1."""
 Scatter = Callable[[RunRecord], Range | None]
@@ -40,36 +31,6 @@ Scatter = Callable[[RunRecord], Range | None]
 
 def unknown(_record: RunRecord) -> None:
     """The scatter of a figure that records do not have over time."""
-
-
-def student(freedom: int) -> float:
-    """Quantile of Student's distribution, with which an interval has `CONFIDENCE`.
-
-    By the expansion of Fisher and Cornish: within 3 % from 4 degrees of freedom on.
-    """
-    terms = (
-        (_Z**3 + _Z) / 4,
-        (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96,
-        (3 * _Z**7 + 19 * _Z**5 + 17 * _Z**3 - 15 * _Z) / 384,
-    )
-    more: float = sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
-    return _Z + more
-
-
-def margin(batches: Sequence[Batch]) -> float | None:
-    """How far the ratio of the sums could be off; None if there are too few batches."""
-    widest = None
-    while len(batches) >= _FEWEST_BATCHES:
-        above, below = (sum(part) for part in zip(*batches, strict=True))
-        if below <= 0:
-            return None
-        residual = math.hypot(*(one - above / below * of for one, of in batches))
-        freedom = len(batches) - 1
-        error = residual * math.sqrt(len(batches) / freedom) / below
-        widest = max(widest or 0.0, student(freedom) * error)
-        pairs = zip(batches[::2], batches[1::2], strict=False)
-        batches = [(a + c, b + d) for (a, b), (c, d) in pairs]
-    return widest
 
 
 def _inside(record: RunRecord, start: int, width_s: int) -> bool:
