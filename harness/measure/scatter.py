@@ -10,31 +10,31 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-CONFIDENCE = 0.998
-"""Of one interval. A comparison looks at about ten figures, and few pairs of equal runs may differ
-in any of them."""
+COMPARED = 0.998
+"""Confidence of one interval in a comparison, which looks at about ten figures: few pairs of equal
+runs may differ in any of them."""
 _FEWEST_BATCHES = 6
-_Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 
 Batch = tuple[float, float]
 """Numerator and denominator of the figure in a second, or in several in a row."""
 
 
-def student(freedom: int) -> float:
-    """Quantile of Student's distribution, with which an interval has `CONFIDENCE`.
+def student(freedom: int, confidence: float = COMPARED) -> float:
+    """Quantile of Student's distribution, with which an interval has this confidence.
 
     By the expansion of Fisher and Cornish: within 3 % from 4 degrees of freedom on.
     """
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
     terms = (
-        (_Z**3 + _Z) / 4,
-        (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96,
-        (3 * _Z**7 + 19 * _Z**5 + 17 * _Z**3 - 15 * _Z) / 384,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
     more: float = sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
-    return _Z + more
+    return z + more
 
 
-def margin(batches: Sequence[Batch]) -> float | None:
+def margin(batches: Sequence[Batch], confidence: float = COMPARED) -> float | None:
     """How far the ratio of the sums could be off; None if there are too few batches."""
     widest = None
     while len(batches) >= _FEWEST_BATCHES:
@@ -44,7 +44,7 @@ def margin(batches: Sequence[Batch]) -> float | None:
         residual = math.hypot(*(one - above / below * of for one, of in batches))
         freedom = len(batches) - 1
         error = residual * math.sqrt(len(batches) / freedom) / below
-        widest = max(widest or 0.0, student(freedom) * error)
+        widest = max(widest or 0.0, student(freedom, confidence) * error)
         pairs = zip(batches[::2], batches[1::2], strict=False)
         batches = [(a + c, b + d) for (a, b), (c, d) in pairs]
     return widest

@@ -9,6 +9,7 @@ from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.services.service import Scope
+from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -50,6 +51,8 @@ def headline(record: RunRecord) -> str:
 
 def _finding(record: RunRecord) -> str:
     if record.search is not None:
+        if (limit := record.search.limit) is not None:
+            return f"The limit is {limit_words(limit, unit_of(record))}."
         return _searched(record.search.rate_per_s, at_least=record.search.at_least)
     verdict = record.verdict
     if verdict.result == VerdictResult.THROTTLED:

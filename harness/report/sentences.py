@@ -19,7 +19,7 @@ from harness.model.figures import counted, data_size, listed, milliseconds, numb
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.services.service import RAISED, CountedUnit
 from harness.profile.load.registry import recorded_load
-from harness.profile.load.search import Limit
+from harness.profile.load.search import Limit, limit_words
 from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
 from harness.report.limits import account_limit, judged_sign, least, raised_mark, target_word
@@ -382,6 +382,8 @@ def step_result(failed: str | None, *, confirming: bool) -> str:
 def found(part: SearchPart, unit: CountedUnit) -> str:
     billed = sum(step.billable_transactions for step in part.steps)
     cost = f"{counted(len(part.steps), 'step')}, {counted(billed, 'billable transaction')}"
+    if part.limit is not None:
+        return f"The limit is {limit_words(part.limit, unit.rate)}; {cost}."
     if part.rate_per_s is None:
         return f"No sustainable rate was found; {cost}."
     least = "At least " if part.at_least else ""

@@ -195,11 +195,32 @@ class StepPart(RecordPart):
     failed: str | None
 
 
+class LimitPart(RecordPart):
+    """What was served while the load was throttled, and an interval that covers the limit.
+
+    Attributes:
+        high_per_s: None if too little was measured for an interval.
+        confidence: How often such an interval covers the limit.
+        measured_s: Seconds of throttling that were measured.
+    """
+
+    per_s: float
+    low_per_s: float
+    high_per_s: float | None
+    confidence: float
+    measured_s: int
+
+    def within(self, share: float) -> bool:
+        """Whether the interval reaches no further than this share of the limit."""
+        return self.high_per_s is not None and self.high_per_s <= (1.0 + share) * self.per_s
+
+
 class SearchPart(RecordPart):
     """What a search for the highest sustainable rate found; entities per second.
 
     Attributes:
         rate_per_s: The achieved rate of the highest step that passed; None if no step passed.
+        limit: The limit, if requests above it were throttled.
         at_least: True if the endpoint may sustain more, because something else was the limit.
         confirmed: True if the rate was also held for the longer time.
     """
@@ -208,6 +229,7 @@ class SearchPart(RecordPart):
     at_least: bool
     confirmed: bool
     limited_by: str
+    limit: Annotated[LimitPart | None, IF_ANY] = None
     sentence: str
     steps: tuple[StepPart, ...]
 

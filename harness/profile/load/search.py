@@ -1,9 +1,14 @@
 """The search for the highest sustainable rate: the next rate to try, and the result.
 
-The rate climbs until a step fails. Then the gap between the highest rate that passed and the lowest
-that failed is halved until it is small, and the rate is held once more, for longer. A rate that
-fails then is lowered, and the gap is halved again with the longer time. The steps taken are the
-whole state of the search.
+The rate climbs until a step fails. If it was throttled, what was served is an estimate of the limit
+(`saturation`): a rate a little above it is held until the interval of the estimate is narrow. Then
+two steps check the interval from both sides: above it, requests must be throttled, and its lower
+end must be held for longer, or a lower rate is.
+
+If other causes limit the rate, or more was served above the interval, then the gap between the
+highest rate that passed and the lowest that failed is halved until it is small, and the rate is
+held once more, for longer. A rate that fails then is lowered, and the gap is halved again with the
+longer time. The steps taken are the whole state of the search.
 
 The lowest failed step decides what limited the result. If the generator was the limit of a step,
 the step says nothing about the endpoint. This reason therefore takes precedence, and makes the
@@ -21,10 +26,11 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import Field
 
-from harness.measure.record.findings import SearchPart, StepPart
-from harness.model.figures import milliseconds, number, percent
+from harness.measure.record.findings import LimitPart, SearchPart, StepPart
+from harness.model.figures import counted, milliseconds, number, percent
 from harness.model.services.service import ENTITIES, CountedUnit, Service
 from harness.profile.load.model import Load, LoadModel, Replay
+from harness.profile.load.saturation import Second, entities_of_request, limit_in
 from harness.profile.settings.parts import TWO_WEEKS_S, Part, Rate, Rest
 from harness.workload.pacing import Pacer, Schedule
 
@@ -34,6 +40,23 @@ _REACHED_FROM = 0.95
 """A step holds its rate if it achieves this share of it."""
 _SLACK = 1.0 + 1e-9
 """Tolerance for rounding where a gap is exactly as wide as the precision."""
+_OVER = 1.25
+"""Multiple of the limit at which it is measured: the service has to throttle all the time, and
+refused requests may be billed."""
+_FIRST = 2.5
+"""Multiple of the time of a step for which the limit is measured before it is looked at."""
+_FAR_OVER = 1.6
+"""From this multiple on, measuring goes on at a lower rate."""
+_NOT_MET = 1.5
+"""Growth of the rate after a step that was throttled too little to have met the limit."""
+_MOST_LIMITS = 3
+"""After so many limits that were not near their rates, what is served depends on the load."""
+_LONGER = 1.5
+"""Growth of the measured time while the interval is too wide."""
+_CHECKED = 0.5
+"""Share of the measured time for which the interval is checked from above, and"""
+_REFUSED_ABOVE = 2.0
+"""the fewest requests that are above the limit in this time."""
 
 
 class Limit(enum.StrEnum):
@@ -65,19 +88,23 @@ class Limit(enum.StrEnum):
 
 
 _OF_THE_ENDPOINT = (Limit.THROTTLED, Limit.NOT_HELD, Limit.LATENCY)
+_THROTTLED_AT_MOST = (None, Limit.THROTTLED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A rate to try, for ``settle_s`` and then ``hold_s``, which is measured.
 
-    ``confirming``: ``hold_s`` is the longer time, because the rate passed the shorter one.
+    Attributes:
+        confirming: ``hold_s`` is the longer time, because the rate is likely to be sustained.
+        measuring: The rate is above the limit, and held until the limit is known.
     """
 
     rate_per_s: float
     settle_s: float
     hold_s: float
     confirming: bool
+    measuring: bool = False
 
 
 class StepOutcome(StepPart):
@@ -85,11 +112,21 @@ class StepOutcome(StepPart):
 
     Attributes:
         endpoint_limited: True if latency grew with the load, or was too high.
+        seconds: The measured seconds.
+        limit: The limit that they show; None if they show none.
     """
 
     failed: Limit | None = None
     client_limited: bool
     endpoint_limited: bool
+    measuring: bool = False
+    seconds: tuple[Second, ...] = ()
+    limit: LimitPart | None = None
+
+    @property
+    def served_per_s(self) -> float:
+        """The limit, or at least what was served."""
+        return self.achieved_per_s if self.limit is None else self.limit.per_s
 
     def recorded_part(self) -> StepPart:
         return StepPart.recorded(
@@ -112,10 +149,13 @@ class Search(Part):
     """Seconds of each step before measuring."""
     hold_s: Annotated[float, Field(ge=2, le=3600)] = 10.0
     """Measured seconds of each step."""
+    measure_s: Annotated[float, Field(ge=2, le=24 * 3600)] = 120.0
+    """Most measured seconds of a step above the limit, which ends when the limit is precise."""
     confirm_s: Annotated[float, Field(ge=2, le=24 * 3600)] = 30.0
     """Measured seconds of the step that confirms the rate that was found."""
     precision: Annotated[float, Field(gt=0, lt=1)] = 0.03
-    """The search ends when the gap to the lowest failed rate is this share."""
+    """The search ends when the interval of the limit reaches this share up and down; without
+    throttling, when the gap to the lowest failed rate is this share."""
     throttled_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
     """A step passes up to this share of throttled attempts."""
     p99_ms: Annotated[float, Field(gt=0, allow_inf_nan=True)] = 1000.0
@@ -140,7 +180,9 @@ class Search(Part):
             return Limit.CLIENT
         if outcome.throttled_ratio > self.throttled_ratio:
             return Limit.THROTTLED
-        held = outcome.achieved_per_s >= _REACHED_FROM * outcome.rate_per_s
+        # One large request more or less is no shortfall in a short step.
+        one_per_s = entities_of_request(outcome.seconds) / outcome.hold_s
+        held = outcome.achieved_per_s + one_per_s >= _REACHED_FROM * outcome.rate_per_s
         late = outcome.p99_ms is not None and outcome.p99_ms > self.p99_ms
         if (late or not held) and not outcome.endpoint_limited:
             return Limit.USERS
@@ -174,6 +216,14 @@ class Search(Part):
         )
 
 
+def limit_words(limit: LimitPart, rate: str) -> str:
+    """The limit and its interval, such as ``990 entities/s (99% confidence: 970 to 1,010)``."""
+    if limit.high_per_s is None:
+        return f"about {number(limit.per_s)} {rate} (measured for {limit.measured_s} s)"
+    between = f"{number(limit.low_per_s)} to {number(limit.high_per_s)}"
+    return f"{number(limit.per_s)} {rate} ({percent(limit.confidence)} confidence: {between})"
+
+
 class StepSearch:
     """A search: call `next`, take that step, pass its outcome to `note`, and repeat."""
 
@@ -187,20 +237,74 @@ class StepSearch:
         settings, steps = self._settings, self.steps
         if not steps:
             return self._step(settings.start_per_s)
-        passed, failure = self._passed(), self._lowest_failed()
+        left, failure, measured = (
+            settings.most_steps - len(steps),
+            self._lowest_failed(),
+            self._measured(),
+        )
+        if measured is not None:
+            return self._around(measured, left)
+        if left > 1 and failure is not None and failure.failed is Limit.THROTTLED:
+            rate = self._measuring_rate(failure)
+            if rate is not None:
+                return self._step(rate, hold_s=_FIRST * settings.hold_s, measuring=True)
+        return self._by_halves(failure, left)
+
+    def _measuring_rate(self, failure: StepOutcome) -> float | None:
+        """A rate that a service that throttled should not reach; None if there is no such rate."""
+        tried = [taken for taken in self.steps if taken.measuring]
+        last = (tried or [failure])[-1]
+        over = _NOT_MET if last.limit is None else _OVER
+        rate = min(over * last.served_per_s, self._settings.max_per_s)
+        if last.measuring and (last.limit is None) == (rate <= last.rate_per_s):
+            return None
+        if sum(taken.limit is not None for taken in tried) >= _MOST_LIMITS:
+            return None
+        others = (
+            taken.rate_per_s for taken in self.steps if taken.failed not in _THROTTLED_AT_MOST
+        )
+        return rate if 0.0 < rate < min(others, default=math.inf) else None
+
+    def _around(self, measured: StepOutcome, left: int) -> Step | SearchPart:
+        """Check the interval of the limit from above, then from below."""
+        settings, limit = self._settings, measured.limit
+        assert limit is not None
+        confirmed = self._highest(confirming=True)
+        if confirmed is not None:
+            return self._found()
+        if left <= 0:
+            return self._found("no steps were left")
+        above = (1.0 + settings.precision) * (limit.high_per_s or math.inf)
+        checks = self._checks(measured)
+        if above < measured.rate_per_s and (not checks or checks == [True]):
+            refused = _REFUSED_ABOVE * entities_of_request(measured.seconds)
+            hold_s = max(_CHECKED * measured.hold_s, refused / (settings.precision * above))
+            return self._step(above, hold_s=max(hold_s, settings.hold_s))
+        return self._step(self._below(limit), confirming=True)
+
+    def _below(self, limit: LimitPart) -> float:
+        """The next rate below the interval that may be held."""
+        low_per_s = limit.low_per_s or limit.per_s / (1.0 + self._settings.precision)
+        return self._lower(low_per_s, sum(taken.confirming for taken in self.steps))
+
+    def _lower(self, per_s: float, refuted: int) -> float:
+        """The distance doubles each time: the search ends soon even if no rate lasts."""
+        return per_s / (1.0 + self._settings.precision * 2.0 ** (refuted - 1)) if refuted else per_s
+
+    def _by_halves(self, failure: StepOutcome | None, left: int) -> Step | SearchPart:
+        settings, passed = self._settings, self._passed()
         if passed is None:
             return self._found()
         low, confirmed = passed.rate_per_s, self._highest(confirming=True)
-        left, unsettled = settings.most_steps - len(steps), self._unsettled(low, failure)
+        unsettled = self._unsettled(low, failure)
         if confirmed is not None and (unsettled is None or left <= 0):
             return self._found(unsettled and f"no steps were left {unsettled}")
         if left <= 0:
             return self._found("no steps were left")
-        refuted = sum(taken.confirming and taken.failed is not None for taken in steps)
+        refuted = sum(taken.confirming and taken.failed is not None for taken in self.steps)
         if refuted and confirmed is None:
-            # The distance doubles each time: the search ends soon even if no rate lasts.
             assert failure is not None
-            lower = failure.rate_per_s / (1.0 + settings.precision * 2.0 ** (refuted - 1))
+            lower = self._lower(failure.rate_per_s, refuted)
             return self._step(max(lower, settings.start_per_s), confirming=True)
         if unsettled is None or (left == 1 and confirmed is None):
             return self._step(low, confirming=True)
@@ -209,12 +313,30 @@ class StepSearch:
         # A refuted rate had passed the shorter time, so that only the longer one counts now.
         return self._step((low + failure.rate_per_s) / 2.0, confirming=bool(refuted))
 
+    def longer_s(self, so_far: StepOutcome) -> float | None:
+        """How long to measure a step in all, if what it measured so far does not suffice."""
+        settings, limit = self._settings, limit_in(so_far.seconds)
+        if not so_far.measuring or limit is None or limit.within(settings.precision):
+            return None
+        if so_far.rate_per_s > _FAR_OVER * limit.per_s or so_far.hold_s >= settings.measure_s:
+            return None
+        return min(math.ceil(_LONGER * so_far.hold_s), settings.measure_s)
+
+    def price(self, rate_per_s: float, seconds: float) -> float:
+        """Billable transactions of so many seconds, by those of the dearest step so far."""
+        lengths = ((taken, self._settings.settle_s + taken.hold_s) for taken in self.steps)
+        each = max(
+            (one.billable_transactions / (one.rate_per_s * s) for one, s in lengths), default=0
+        )
+        return each * rate_per_s * seconds
+
     def note(self, outcome: StepOutcome) -> StepOutcome:
         """Add the outcome of the step that `next` returned; a `ValueError` after the end."""
         step = self.next()
         if isinstance(step, SearchPart):
             raise ValueError("a step was taken after the end of the search")
-        taken = outcome.model_copy(update={"failed": self._settings.failed(outcome)})
+        known = {"failed": self._settings.failed(outcome), "limit": limit_in(outcome.seconds)}
+        taken = outcome.model_copy(update=known)
         self.steps += (taken,)
         return taken
 
@@ -223,17 +345,69 @@ class StepSearch:
         found = self.next()
         return found if isinstance(found, SearchPart) else self._found(why)
 
-    def _step(self, per_s: float, *, confirming: bool = False) -> Step:
+    def _step(
+        self,
+        per_s: float,
+        *,
+        hold_s: float | None = None,
+        confirming: bool = False,
+        measuring: bool = False,
+    ) -> Step:
         settings = self._settings
         return Step(
             rate_per_s=per_s,
             settle_s=settings.settle_s,
-            hold_s=settings.confirm_s if confirming else settings.hold_s,
+            hold_s=hold_s or (settings.confirm_s if confirming else settings.hold_s),
             confirming=confirming,
+            measuring=measuring,
         )
 
+    def _measured(self) -> StepOutcome | None:
+        """The step that measured the limit; None if none did, or if later steps contradict it."""
+        throttled = (taken for taken in self.steps if taken.failed is Limit.THROTTLED)
+        measured = next((one for one in throttled if one.measuring and self._near(one)), None)
+        if measured is None or self._checks(measured) == [True, True]:
+            return None
+        limit = measured.limit
+        assert limit is not None
+        if self._below(limit) < min(self._settings.start_per_s, limit.per_s / 2.0):
+            # Low rates were throttled too.
+            return None
+        later = (taken.limit for taken in self.steps if taken.confirming and taken.limit)
+        lasts = all((one.high_per_s or math.inf) >= limit.low_per_s for one in later)
+        return measured if lasts else None
+
+    def _near(self, outcome: StepOutcome) -> bool:
+        """Whether a step was so little above the limit that it is measured there."""
+        limit = outcome.limit
+        return limit is not None and (
+            outcome.rate_per_s <= _FAR_OVER * limit.per_s or limit.within(self._settings.precision)
+        )
+
+    def _checks(self, measured: StepOutcome) -> list[bool]:
+        """Whether more than the limit was served, for each step that checked it from above.
+
+        A service that charges refused requests, too, serves more where it refuses less.
+        """
+        limit = measured.limit
+        assert limit is not None
+        most_per_s = limit.per_s + 2.0 * ((limit.high_per_s or math.inf) - limit.per_s)
+        return [
+            taken.failed is None
+            or taken.achieved_per_s - entities_of_request(taken.seconds) / taken.hold_s > most_per_s
+            for taken in self.steps[self.steps.index(measured) + 1 :]
+            if not taken.confirming
+        ][:2]
+
     def _lowest_failed(self) -> StepOutcome | None:
+        """Once the limit is known, a few refusals in a short step below it were not its doing."""
         failures = [taken for taken in self.steps if taken.failed is not None]
+        if self._measured() is not None:
+            failures = [
+                taken
+                for taken in failures
+                if taken.limit or taken.confirming or taken.failed is not Limit.THROTTLED
+            ]
         return min(failures, key=lambda taken: taken.rate_per_s, default=None)
 
     def _highest(self, *, confirming: bool) -> StepOutcome | None:
@@ -260,29 +434,55 @@ class StepSearch:
 
     def _found(self, ended: str | None = None) -> SearchPart:
         """The result; ``ended`` is why the search is incomplete, None if it is complete."""
-        failure, passed = self._lowest_failed(), self._passed()
-        if failure is not None:
+        failure, passed, measured = self._lowest_failed(), self._passed(), self._measured()
+        if measured is not None:
+            limited_by = Limit.THROTTLED
+        elif failure is not None:
             assert failure.failed is not None
             limited_by = failure.failed
         elif passed is not None and passed.rate_per_s >= self._settings.max_per_s:
             limited_by = Limit.MAXIMUM
         else:
             limited_by = Limit.UNFINISHED
-        if passed is None:
-            rate, at_least, sentence = None, False, self._nothing(failure, ended)
-        else:
+        rate, at_least = None, False
+        if passed is not None:
             rate = min(passed.rate_per_s, passed.achieved_per_s)
             at_least = ended is not None or limited_by not in _OF_THE_ENDPOINT
+        if measured is not None:
+            sentence = self._limit(measured, passed, ended)
+        elif passed is None or rate is None:
+            sentence = self._nothing(failure, ended)
+        else:
             lead = "At least" if at_least else "Highest sustainable rate:"
             sentence = f"{lead} {self._something(rate, passed, failure, ended)}"
+        limit = None if measured is None else measured.limit
         return SearchPart(
             rate_per_s=rate,
             at_least=at_least,
             confirmed=self._highest(confirming=True) is not None,
             limited_by=limited_by.value,
+            limit=limit and LimitPart.recorded(limit),
             sentence=sentence,
             steps=tuple(taken.recorded_part() for taken in self.steps),
         )
+
+    def _limit(self, measured: StepOutcome, passed: StepOutcome | None, ended: str | None) -> str:
+        """The limit, its interval, what was held below it, and the price."""
+        limit, precision = measured.limit, self._settings.precision
+        assert limit is not None
+        parts = [f"The limit is {limit_words(limit, self._rate)}"]
+        if not limit.within(precision):
+            parts.append(
+                f"not within {percent(precision)} after {measured.hold_s:g} s of throttling"
+            )
+        if passed is not None and passed.confirming:
+            held = f"{number(passed.rate_per_s)} {self._rate} held for {passed.hold_s:g} s"
+            parts.append(held)
+        else:
+            parts.append(ended or "no lower rate was held without throttling")
+        billed = sum(taken.billable_transactions for taken in self.steps)
+        parts.append(f"price: {counted(billed, 'billable transaction')}")
+        return f"{'; '.join(parts)}."
 
     def _nothing(self, failure: StepOutcome | None, ended: str | None) -> str:
         if failure is None:
@@ -336,5 +536,6 @@ class SearchedRate(LoadModel):
     def window_s(self) -> int:
         search = self.search
         step_s = search.settle_s + max(search.hold_s, search.confirm_s) + _STEP_OVERHEAD_S
-        every_step_s = math.ceil(search.most_steps * step_s)
+        longer_s = 2.0 * search.measure_s
+        every_step_s = math.ceil(search.most_steps * step_s + longer_s)
         return min(every_step_s, search.most_s or every_step_s)

@@ -258,7 +258,10 @@ def _cpu_ms(record: RunRecord) -> float | None:
 
 
 def _sustained(record: RunRecord) -> float | None:
-    return None if record.search is None else record.search.rate_per_s
+    search = record.search
+    if search is None or search.limit is None:
+        return None if search is None else search.rate_per_s
+    return search.limit.per_s
 
 
 def _latency(of: str, share: int) -> Measure:

@@ -180,10 +180,12 @@ def progress_line(
 
 
 def step_begins(place: int, step: Step, unit: CountedUnit = ENTITIES) -> str:
-    confirming = ", to confirm the rate" if step.confirming else ""
+    purpose = ", to confirm the rate" if step.confirming else ""
+    if step.measuring:
+        purpose = " or more, until the limit is known"
     return (
         f"step {place}: {number(step.rate_per_s)} {unit.rate}, {step.settle_s:g} s to settle, then "
-        f"measured for {step.hold_s:g} s{confirming}"
+        f"measured for {step.hold_s:.0f} s{purpose}"
     )
 
 

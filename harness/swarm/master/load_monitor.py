@@ -14,6 +14,7 @@ from harness.measure.record.measured import LatencyPart
 from harness.measure.verdict.conditions import Extent
 from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
 from harness.measure.verdict.quantities import Facts
+from harness.profile.load.saturation import Second
 from harness.profile.load.search import (
     Limit,
     Search,
@@ -167,12 +168,29 @@ class RateSearch:
             current.after = _latencies(self._run)
         if now_s < current.end + _REPORTED_S:
             return False
-        taken = self._search.note(self._outcome(current))
-        self._messages.search_step_ends(taken)
+        outcome = self._outcome(current)
+        longer_s = self._search.longer_s(outcome)
+        if longer_s is not None and self._affordable(current.step, longer_s - outcome.hold_s):
+            current.end, current.after = current.start + math.ceil(longer_s), None
+            return False
+        self._messages.search_step_ends(self._search.note(outcome))
         return self._begin(now_s)
+
+    def _affordable(self, step: Step, more_s: float) -> bool:
+        """Whether the budget of billable transactions lasts for so many more seconds of a step."""
+        run = self._run
+        budget = run.plan.profile.limits.billable_transactions
+        if budget is None:
+            return True
+        price = self._search.price(step.rate_per_s, more_s)
+        return max(run.billable_by_account) + price / len(run.accounts) <= budget
 
     def _begin(self, now_s: float) -> bool:
         run, step = self._run, self._search.next()
+        if not isinstance(step, SearchPart):
+            length_s = step.settle_s + step.hold_s + _REPORTED_S + NOTICE_S
+            if not self._affordable(step, length_s):
+                step = self._search.ended("the budget does not last for another step")
         if isinstance(step, SearchPart):
             run.search = run.search_so_far = step
             return True
@@ -189,9 +207,13 @@ class RateSearch:
     def _outcome(self, current: _CurrentStep) -> StepOutcome:
         run, seconds = self._run, current.end - current.start
         snapshot = run.ledger.snapshot(start=current.start, end=current.end)
-        points = [point for point in snapshot.series if current.start <= point.second < current.end]
-        attempts = sum(point.attempts for point in points)
-        throttled = sum(point.throttled for point in points)
+        by_second = {point.second: point for point in snapshot.series}
+        counts = tuple(
+            Second(point.entities, point.attempts, point.throttled) if point else Second(0, 0, 0)
+            for point in map(by_second.get, range(current.start, current.end))
+        )
+        attempts = sum(one.attempts for one in counts)
+        throttled = sum(one.throttled for one in counts)
         after = current.after or _latencies(run)
         before = current.before or (None, None)
         service, response = (
@@ -200,7 +222,7 @@ class RateSearch:
         )
         outcome = StepOutcome(
             rate_per_s=current.step.rate_per_s,
-            achieved_per_s=sum(point.entities for point in points) / seconds,
+            achieved_per_s=sum(one.entities for one in counts) / seconds,
             throttled_ratio=throttled / attempts if attempts else 0.0,
             p99_ms=None if response is None else response.p99,
             client_limited=False,
@@ -208,6 +230,8 @@ class RateSearch:
             billable_transactions=run.billable_transactions - current.spent,
             hold_s=float(seconds),
             confirming=current.step.confirming,
+            measuring=current.step.measuring,
+            seconds=counts,
         )
         failed = self._settings.failed(outcome)
         # Throttling of operations that left on time is not the fault of a busy generator.

@@ -121,7 +121,7 @@ def test_a_run_time_bounds_a_search() -> None:
 
     whole = resolve("find-limit").profile
     assert whole.search is not None
-    assert whole.load_model.window_s == whole.search.most_steps * 27
+    assert whole.load_model.window_s == whole.search.most_steps * 26 + 2 * 120
     bounded = resolved("find-limit", run_time_s=90)
     assert bounded.search is not None
     assert (bounded.search.most_s, bounded.load_model.window_s) == (90, 90)

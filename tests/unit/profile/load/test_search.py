@@ -70,8 +70,14 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.booleans(), min_size=60, max_size=60), st.integers(2, 40))
-def test_a_search_ends_whatever_comes_of_its_steps(passes: list[bool], most_steps: int) -> None:
+@given(
+    st.lists(st.booleans(), min_size=60, max_size=60),
+    st.integers(2, 40),
+    st.sampled_from([0.5, 0.7, 0.95, 2.0]),
+)
+def test_a_search_ends_whatever_comes_of_its_steps(
+    passes: list[bool], most_steps: int, throttled: float
+) -> None:
     """Steps that pass and fail at random: never more steps than allowed, each kept."""
     bounds = altered(BOUNDS, most_steps=most_steps)
     search = StepSearch(bounds)
@@ -84,9 +90,11 @@ def test_a_search_ends_whatever_comes_of_its_steps(passes: list[bool], most_step
                 for taken in step.steps
             )
             return
-        assert bounds.start_per_s <= step.rate_per_s <= bounds.max_per_s
-        taken = search.note(Model(limit_per_s=math.inf if passed else 1.0).take(step, NO_CHANCE))
-        assert (taken.failed is None) == passed
+        assert 0.0 < step.rate_per_s <= bounds.max_per_s
+        limit = Model(limit_per_s=throttled * step.rate_per_s)
+        refused = limit if throttled < 0.9 else Model(slow_from_per_s=0.0)
+        taken = search.note((Model() if passed else refused).take(step, NO_CHANCE))
+        assert (taken.failed is None) == passed or step.rate_per_s < 10.0
     pytest.fail("the search did not end")
 
 
@@ -96,7 +104,7 @@ NO_CHANCE = random.Random(1)
 def test_the_climb_then_the_halves_then_the_longer_window() -> None:
     """The steps of a search in their order."""
     bounds = altered(BOUNDS, factor=2.0, precision=0.1)
-    found = searched(Model(limit_per_s=1000.0), bounds)
+    found = searched(Model(slow_from_per_s=1000.0), bounds)
     assert rates(found) == [100.0, 200.0, 400.0, 800.0, 1600.0, 1200.0, 1000.0, 1100.0, 1000.0]
     assert [taken.failed is None for taken in found.steps] == [
         True, True, True, True, False, False, True, False, True,
@@ -139,9 +147,9 @@ def test_steps_that_do_not_suffice_leave_it_open() -> None:
     assert higher.sentence == (
         "At least 225 of 225 wanted entities/s, held for 30 s; no steps were left to look higher."
     )
-    closer = searched(Model(limit_per_s=200.0), altered(BOUNDS, most_steps=4))
+    closer = searched(Model(slow_from_per_s=200.0), altered(BOUNDS, most_steps=4))
     assert rates(closer) == [100.0, 150.0, 225.0, 150.0]
-    assert (closer.limited_by, closer.at_least) == (Limit.THROTTLED, True)
+    assert (closer.limited_by, closer.at_least) == (Limit.LATENCY, True)
     assert closer.sentence.startswith(
         "At least 150 of 150 wanted entities/s, held for 30 s; no steps were left to look closer; "
     )
@@ -172,7 +180,7 @@ def test_nothing_is_noted_after_the_end() -> None:
     step = search.next()
     assert isinstance(step, Step)
     assert search.next() == step
-    outcome = Model(limit_per_s=1.0).take(step, NO_CHANCE)
+    outcome = Model(ceiling_per_s=1.0).take(step, NO_CHANCE)
     search.note(outcome)
     found = search.next()
     assert isinstance(found, SearchPart)

@@ -1,0 +1,76 @@
+"""The limit of a throttled service, by what it served while it throttled.
+
+While a service refuses a part of the load, it serves what its limit lets through, however much more
+is sent. The rate that it served then is its limit. Before the first refusals a burst may have been
+served on top: those seconds do not count. The interval comes from batch means, since throttled
+seconds depend on each other: after a second that served more, a bucket has less for the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.measure.record.findings import LimitPart
+from harness.measure.scatter import margin
+
+CONFIDENCE = 0.99
+_MET_FROM = 0.05
+"""Share of throttled attempts in a second, or in several, from which the limit was met. A service
+may refuse few attempts for other reasons."""
+_MOST_BATCHES = 16
+_TIMED = 0.005
+"""Share by which counts by the seconds of other clocks may be off."""
+_REQUESTS_IN_BATCH = 8
+"""The fewest requests that a batch served on average: one more or less shifts it only so much."""
+
+
+class Second(NamedTuple):
+    """The counts of one second under one rate."""
+
+    entities: int
+    attempts: int
+    throttled: int
+
+
+def entities_of_request(seconds: Sequence[Second]) -> float:
+    """The mean size of the attempts that were not throttled; 0 if there were none."""
+    attempts = sum(one.attempts - one.throttled for one in seconds)
+    return sum(one.entities for one in seconds) / attempts if attempts else 0.0
+
+
+def limit_in(seconds: Sequence[Second]) -> LimitPart | None:
+    """The limit that was met in these seconds under one rate; None if no limit was met."""
+    met = next((place for place, one in enumerate(seconds, 1) if _meets([one])), len(seconds))
+    seconds = seconds[met:]
+    per_request = entities_of_request(seconds)
+    if not per_request or not _meets(seconds):
+        return None
+    length_s = len(seconds)
+    per_s = sum(one.entities for one in seconds) / length_s
+    # A batch holds what served requests of several seconds, if there are few in one.
+    batch_s = max(
+        math.ceil(length_s / _MOST_BATCHES), math.ceil(_REQUESTS_IN_BATCH * per_request / per_s)
+    )
+    batches = [
+        (float(sum(one.entities for one in batch)), float(len(batch)))
+        for start in range(length_s % batch_s - batch_s, length_s, batch_s)
+        if (batch := seconds[max(start, 0) : start + batch_s])
+    ]
+    error = margin(batches, CONFIDENCE)
+    if error is not None:
+        # A request may have been served just before the first second or just after the last one.
+        error += per_request / length_s + _TIMED * per_s
+    return LimitPart(
+        per_s=per_s,
+        low_per_s=0.0 if error is None else max(per_s - error, 0.0),
+        high_per_s=None if error is None else per_s + error,
+        confidence=CONFIDENCE,
+        measured_s=length_s,
+    )
+
+
+def _meets(seconds: Sequence[Second]) -> bool:
+    attempts = sum(one.attempts for one in seconds)
+    return sum(one.throttled for one in seconds) >= _MET_FROM * max(attempts, 1)

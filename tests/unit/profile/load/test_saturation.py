@@ -1,0 +1,121 @@
+"""The limit of a throttled service, held against simulated throttles whose limit is known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.record.findings import LimitPart
+from harness.profile.load.saturation import Second, limit_in
+from harness.profile.profile_loader import resolve
+from tests.support.searches import ThrottledService, searched
+from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
+
+FIND_LIMIT = resolve("find-limit").profile
+SEARCHES = 40
+Kind = Callable[[float, random.Random], Throttle]
+
+
+def bucket(per_s: float, rng: random.Random) -> TokenBucket:
+    burst_s, noise = rng.uniform(0.2, 5.0), rng.choice([0.0, 0.05, 0.15])
+    return TokenBucket(per_s=per_s, burst_s=burst_s, noise=noise, rng=rng)
+
+
+THROTTLES: dict[str, Kind] = {
+    "a token bucket with a burst and noise": bucket,
+    "the same, and a few requests refused for other reasons": lambda per_s, rng: Unreliable(
+        throttle=bucket(per_s, rng), refused=0.004, rng=rng
+    ),
+    "a count by windows of the clock": lambda per_s, rng: FixedWindow(
+        per_s=per_s, window_s=rng.choice([1, 2, 5])
+    ),
+    "a count by sliding windows of at least 20 transactions": lambda per_s, rng: SlidingWindow(
+        per_s=per_s, window_s=max(rng.choice([1, 2, 5]), 2000 / per_s)
+    ),
+}
+
+
+LOST = 200.0
+"""Entities of a sliding window, which are not enough for a transaction or are free before one."""
+
+
+def covers(limit: LimitPart, throttle: Throttle, per_s: float) -> bool:
+    if limit.high_per_s is None:
+        return False
+    lost = LOST / throttle.window_s if isinstance(throttle, SlidingWindow) else 0.0
+    return limit.low_per_s <= per_s <= limit.high_per_s + lost
+
+
+@pytest.mark.parametrize("kind", THROTTLES)
+def test_limits_are_found_within_five_percent_and_the_interval_covers_them(kind: str) -> None:
+    """In 19 of 20 searches, for less than the budget of the shipped profile."""
+    rng, bounds = random.Random(7), FIND_LIMIT.search
+    budget = FIND_LIMIT.limits.billable_transactions
+    assert bounds is not None
+    assert budget is not None
+    near = covered = 0
+    for _ in range(SEARCHES):
+        per_s = rng.uniform(200.0, 8000.0)
+        throttle = THROTTLES[kind](per_s, rng)
+        service = ThrottledService(throttle)
+        limit = searched(service, bounds, seed=rng.randrange(1000)).limit
+        assert service.billed < budget
+        if limit is not None:
+            near += abs(limit.per_s / per_s - 1.0) <= 0.05
+            covered += covers(limit, throttle, per_s)
+    assert min(near, covered) >= 0.95 * SEARCHES
+
+
+@pytest.mark.parametrize("charged", [0.1, 0.5, 1.0])
+def test_charged_refusals_do_not_hide_what_is_sustained(charged: float) -> None:
+    """A service that charges refused requests serves the less, the more it is sent."""
+    bounds = FIND_LIMIT.search
+    assert bounds is not None
+    for per_s in (600.0, 2000.0, 7000.0):
+        bucket = TokenBucket(per_s=per_s, charged=charged)
+        found = searched(ThrottledService(bucket), bounds)
+        assert found.rate_per_s == pytest.approx(per_s, rel=0.08)
+
+
+def test_requests_refused_at_random_show_no_limit() -> None:
+    """A service that refuses a fifth of any load has no rate that is held."""
+    bounds = FIND_LIMIT.search
+    assert bounds is not None
+    chance = Unreliable(throttle=lambda *_: True, refused=0.2, rng=random.Random(1))
+    found = searched(ThrottledService(chance), bounds)
+    assert (found.rate_per_s, found.limit) == (None, None)
+
+
+def seconds(*served: int, refused: int = 5) -> list[Second]:
+    return [Second(100 * count, count + refused, refused) for count in served]
+
+
+def test_a_burst_does_not_count() -> None:
+    """What was served before the limit was met, and in that second, says nothing about it."""
+    limit = limit_in([*seconds(30, 30, refused=0), *seconds(20, *[10] * 20)])
+    assert limit is not None
+    assert (limit.per_s, limit.measured_s) == (1000.0, 20)
+    assert limit.within(0.02)
+
+
+def test_a_short_time_has_a_limit_without_an_interval() -> None:
+    """It is good enough for the rate of the next step."""
+    limit = limit_in(seconds(10, 10, 10))
+    assert limit is not None
+    assert (limit.per_s, limit.high_per_s) == (1000.0, None)
+    assert not limit.within(0.5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(0, 2))
+def test_a_limit_is_within_what_was_served(served: list[int], refused: int) -> None:
+    """Of any counts the limit is at most what the best second served; without refusals is none."""
+    counts = seconds(*served, refused=refused)
+    limit = limit_in(counts)
+    if limit is not None:
+        assert refused
+        assert limit.low_per_s <= limit.per_s <= max(one.entities for one in counts)
