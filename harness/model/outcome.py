@@ -336,6 +336,11 @@ def is_retryable(attempt: Attempt) -> bool:
     return attempt.status in RETRYABLE_STATUSES
 
 
+def is_repeated(attempt: Attempt) -> bool:
+    """Whether SDKs send a request again after this attempt: those of Azure do after 502 too."""
+    return attempt.status == 502 or is_retryable(attempt)
+
+
 _STATUS_OUTCOMES = {
     401: Outcome.FORBIDDEN,
     403: Outcome.FORBIDDEN,

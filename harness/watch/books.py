@@ -14,14 +14,11 @@ from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
 from harness.model.operation import FOLDED, Operation
-from harness.model.outcome import SUCCESS, Attempt, classify, is_retryable, new_result
+from harness.model.outcome import SUCCESS, Attempt, classify, is_repeated, new_result
+from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.trace.operations import TracedParts, TracedQuery
 from harness.trace.recorder import Recorder
 
-JOINED_WITHIN_S = 130.0
-"""An operation ends when its SDK has not sent it again for this time. The longest back-off of the
-SDKs for Python and JavaScript is 120 s."""
-MOST_PENDING = 10_000
 MOST_HOPELESS = 1_000
 MOST_CLIENTS = 20
 
@@ -138,7 +135,7 @@ class Books:
                 _sum(earlier.count, course.count),
                 earlier.detail,
             )
-        if (attempt.status == 0 or attempt.status >= 400) and may_be_repeated(attempt):
+        if (attempt.status == 0 or attempt.status >= 400) and is_repeated(attempt):
             assert identity is not None
             if identity[0]:
                 self.ledger.add_attempt(course.operation, attempt)
@@ -212,8 +209,3 @@ def _sum(one: Count, other: Count) -> Count:
         returned=one.returned + other.returned,
         estimated=one.estimated + other.estimated,
     )
-
-
-def may_be_repeated(attempt: Attempt) -> bool:
-    """Whether SDKs send a request again after this attempt: those of Azure do after 502 too."""
-    return attempt.status == 502 or is_retryable(attempt)

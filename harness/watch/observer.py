@@ -16,11 +16,12 @@ from harness.model.outcome import (
     Attempt,
     Fault,
     Scope,
+    is_repeated,
     new_attempt,
     throttling_scope,
 )
 from harness.trace.recorder import Recorder, detail_of
-from harness.watch.books import Books, Course, Identity, WatchTally, may_be_repeated
+from harness.watch.books import Books, Course, Identity, WatchTally
 from harness.watch.joining import Marks
 
 MOST_TABLES = 1000
@@ -189,7 +190,7 @@ class Observer:
         assert self._marks is not None
         if not identity[0] or len(self._handed) >= MOST_HANDED:
             return False
-        if may_be_repeated(attempt):
+        if is_repeated(attempt):
             self._marks.add(identity)
             return True
         return identity in self._marks

@@ -49,8 +49,19 @@ class Counts:
     bytes_received: int = 0
 
     def merge(self, other: Counts) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        merge_fields(self, other)
+
+
+def merge_fields(into: Any, more: Any) -> None:
+    """Add each field of ``more``: a number, counts by name, or what has a ``merge`` of its own."""
+    for name in into.__slots__:
+        mine, other = getattr(into, name), getattr(more, name)
+        if isinstance(mine, int):
+            setattr(into, name, mine + other)
+        elif isinstance(mine, dict):
+            add_counts(mine, other)
+        elif not isinstance(mine, str):
+            mine.merge(other)
 
 
 def _seconds_of(names: Iterable[_K]) -> dict[_K, PerSecond]:
@@ -125,11 +136,7 @@ class AccountTally:
             self.add_attempt(attempt)
 
     def merge(self, other: AccountTally) -> None:
-        self.entities += other.entities
-        add_counts(self.attempts, other.attempts)
-        self.seconds.merge(other.seconds)
-        self.requests.merge(other.requests)
-        self.charges.merge(other.charges)
+        merge_fields(self, other)
 
 
 @dataclasses.dataclass(slots=True)
@@ -166,12 +173,7 @@ class KindTally:
         return {name: getattr(self, name) for name in self._SUMS}
 
     def merge(self, other: KindTally) -> None:
-        for name, count in other.sums().items():
-            setattr(self, name, getattr(self, name) + count)
-        add_counts(self.outcomes, other.outcomes)
-        self.seconds.merge(other.seconds)
-        self.charges.merge(other.charges)
-        self.latencies.merge(other.latencies)
+        merge_fields(self, other)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

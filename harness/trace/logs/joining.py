@@ -20,7 +20,7 @@ from harness.model.outcome import (
     Fault,
     Result,
     classify,
-    is_retryable,
+    is_repeated,
     new_attempt,
     new_result,
 )
@@ -120,7 +120,7 @@ class Joiner:
         pending.attempts.append(attempt)
         pending.bytes_sent += entry.bytes_sent
         pending.bytes_received += entry.bytes_received
-        if entry.request_id and (attempt.status == 502 or is_retryable(attempt)):
+        if entry.request_id and is_repeated(attempt):
             self._pending[key] = pending
             if len(self._pending) > MOST_PENDING:
                 oldest = self._pending.pop(next(iter(self._pending)))

@@ -23,9 +23,10 @@ from harness.gateway.rules.counting import Count
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
+from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.watch import books as books_module
 from harness.watch import observer as observer_module
-from harness.watch.books import JOINED_WITHIN_S, MOST_CLIENTS, MOST_PENDING, WatchTally
+from harness.watch.books import MOST_CLIENTS, WatchTally
 from harness.watch.observer import Observer
 
 START_S = 1_700_000_000.0
