@@ -15,18 +15,12 @@ from urllib.parse import SplitResult, urlsplit
 from harness.model.auth_mode import CONNECTION_STRING, KEY, SAS_TOKEN
 from harness.model.errors import SetupError
 from harness.model.hosts import host_of, is_loopback
-from harness.model.services.cosmos import COSMOS
+from harness.model.services import EMBEDDED, SERVICES, USUAL
 from harness.model.services.service import Service
-from harness.model.services.storage import AZURITE, STORAGE
 
-_CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net")
-_STORAGE_SUFFIXES = (*(f".table.{cloud}" for cloud in _CLOUDS), ".table.storage.azure.net")
-_TABLES_OF_COSMOS, _DOCUMENTS = (
-    tuple(f".{service}.azure.{cloud}" for service in services for cloud in ("com", "us", "cn"))
-    for services in (("table.cosmos", "table.cosmosdb"), ("documents",))
-)
-_COSMOS_SUFFIXES = (*_TABLES_OF_COSMOS, *_DOCUMENTS)
-_TABLE_SUFFIXES = (*_STORAGE_SUFFIXES, *_TABLES_OF_COSMOS)
+_TABLE_SUFFIXES = tuple(suffix for service in SERVICES for suffix in service.hosts)
+_OF_AZURE = (*_TABLE_SUFFIXES, *(suffix for service in SERVICES for suffix in service.other_hosts))
+_STORAGE_SUFFIXES = tuple(suffix.removeprefix(".table") for suffix in USUAL.hosts)
 TABLE_HOSTS = (
     *(f"*{suffix}" for suffix in _TABLE_SUFFIXES),
     *(f"*.z{zone:02}.table.storage.azure.net" for zone in range(100)),
@@ -87,20 +81,17 @@ def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Service,
     """
     name = address.hostname or ""
     in_path = address.path.lstrip("/")
-    for suffixes, kind in (
-        (_STORAGE_SUFFIXES, STORAGE),
-        (_COSMOS_SUFFIXES, COSMOS),
-    ):
-        if name.endswith(suffixes):
+    for kind in SERVICES:
+        if name.endswith((*kind.hosts, *kind.other_hosts)):
             account = name.split(".", 1)[0]
             if in_path:
                 raise SetupError(f"{option} has a path, but {name} takes none")
-            if kind == STORAGE and account.endswith("-secondary"):
+            if kind == USUAL and account.endswith("-secondary"):
                 raise SetupError(
                     f"{name} is the read-only secondary endpoint of an account: use the primary one"
                 )
             return kind, account
-    if name.endswith(tuple(f".{cloud}" for cloud in _CLOUDS)):
+    if name.endswith(_STORAGE_SUFFIXES):
         raise SetupError(
             f"{name} is not the address of a table service; it should look like {_EXAMPLE}"
         )
@@ -108,8 +99,7 @@ def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Service,
         raise SetupError(
             f"the path of {option} is not an account name (lower case letters, digits, hyphens)"
         )
-    kind = AZURITE if is_loopback(name) else STORAGE
-    return kind, in_path
+    return EMBEDDED if is_loopback(name) else USUAL, in_path
 
 
 def is_table_host(name: str) -> bool:
@@ -119,7 +109,7 @@ def is_table_host(name: str) -> bool:
 
 def is_of_azure(hostname: str) -> bool:
     """Whether ``hostname`` is one that only Azure gives, to an account with tables."""
-    return hostname.endswith((*_STORAGE_SUFFIXES, *_COSMOS_SUFFIXES))
+    return hostname.endswith(_OF_AZURE)
 
 
 def is_account_name(text: str) -> bool:

@@ -13,8 +13,7 @@ from tests.support.source_tree import FILES, HARNESS, parsed
 HOME = HARNESS / "model" / "services"
 MOST_FILES = 25
 KNOW = {
-    # Hosts, answers and libraries that tell one service from another.
-    "endpoint/address.py",
+    # Answers and libraries that tell one service from another.
     "endpoint/admin/probe.py",
     "endpoint/sessions/__init__.py",
     "endpoint/sessions/sdk.py",

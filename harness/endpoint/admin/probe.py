@@ -23,9 +23,8 @@ from harness.endpoint.http.pool import CA_VARIABLES, trust_context
 from harness.endpoint.protocol.responses import read_error
 from harness.model.errors import SetupError
 from harness.model.process import bounded
-from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services import EMBEDDED, SERVICES
 from harness.model.services.service import Service
-from harness.model.services.storage import AZURITE, STORAGE
 
 _WAITING = "waiting for the response"
 MAX_CLOCK_SKEW_S = 15 * 60.0
@@ -145,19 +144,19 @@ def check(
 def kind_told(headers: Mapping[str, str], endpoint: Endpoint) -> Service | None:
     """The kind of service that sent ``headers`` (names in lower case); None where they do not tell.
 
-    Cosmos DB was recorded to name this server until 2021, and none since; its stand-in does.
+    Of a service and its stand-in, the one that is as far away as the endpoint.
     """
     server = headers.get("server", "").lower()
-    if CHARGE_HEADER in headers or server.startswith("microsoft-httpapi"):
-        return COSMOS_EMULATOR if endpoint.loopback else COSMOS
-    if server.startswith("azurite"):
-        return AZURITE
-    return STORAGE if server.startswith("windows-azure-table") else None
+    told = [one for one in SERVICES if one.server_header and server.startswith(one.server_header)]
+    if CHARGE_HEADER in headers:
+        told = [one for one in SERVICES if one.charges]
+    near = (one for one in told if one.emulated == endpoint.loopback)
+    return next(near, told[0] if told else None)
 
 
 def recognised(endpoint: Endpoint, told: Service) -> Endpoint:
     """The endpoint as the kind that its answer told, where its address does not tell the kind."""
-    unknown = endpoint.kind == AZURITE and endpoint.loopback
+    unknown = endpoint.kind == EMBEDDED and endpoint.loopback
     return as_kind(endpoint, told) if unknown and told.charges else endpoint
 
 

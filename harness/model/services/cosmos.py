@@ -7,12 +7,21 @@ import dataclasses
 from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES
 from harness.model.services.service import LimitUnit, Service
 
+_TABLES, _DOCUMENTS = (
+    tuple(f".{part}.azure.{cloud}" for part in parts for cloud in ("com", "us", "cn"))
+    for parts in (("table.cosmos", "table.cosmosdb"), ("documents",))
+)
+
 COSMOS = Service(
     name="cosmos",
     described="Azure Cosmos DB for Table",
     targets=None,
     partition_bytes=MAX_LOGICAL_PARTITION_BYTES,
     limits=LimitUnit.REQUEST_UNITS,
+    hosts=_TABLES,
+    other_hosts=_DOCUMENTS,
+    # It was recorded to name this server until 2021, and none since; its stand-in does.
+    server_header="microsoft-httpapi",
     merges_by_post=True,
     audience="cosmos",
     role="Cosmos DB Built-in Data Contributor on the account",
@@ -22,6 +31,8 @@ COSMOS_EMULATOR = dataclasses.replace(
     name="cosmos-emulator",
     described="Cosmos DB stand-in (emulator: Azurite behind a model)",
     emulated=True,
+    hosts=(),
+    other_hosts=(),
     origin="Stand-in for Cosmos DB.",
     # azure-data-tables takes any other name, and port 10002, for Table storage.
     sdk_host="localhost",

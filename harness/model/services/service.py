@@ -107,6 +107,9 @@ class Service:
         selectable: Whether an option names it; others follow from what a run starts or sends.
         sdk_host: The only name of this machine to which SDKs speak its dialect; empty for any.
         session: The kind of session that sends to it alone; empty where all others do.
+        hosts: What the names of its table endpoints in Azure end in.
+        other_hosts: What the other names of its accounts end in.
+        server_header: What the header ``Server`` of its responses begins with, in lower case.
         merges_by_post: Whether a merge is a POST with ``X-HTTP-Method``, because it has no PATCH.
         audience: The service for which Entra ID makes a token, in its address.
         role: What a login needs in order to read and write.
@@ -132,6 +135,9 @@ class Service:
     selectable: bool = True
     sdk_host: str = ""
     session: str = ""
+    hosts: tuple[str, ...] = ()
+    other_hosts: tuple[str, ...] = ()
+    server_header: str = ""
     merges_by_post: bool = False
     audience: str = "storage"
     role: str = (

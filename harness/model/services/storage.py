@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from harness.model.services.service import Service
 
-STORAGE = Service(name="storage", described="Azure Table storage")
+_CLOUDS = (
+    "core.windows.net",
+    "core.chinacloudapi.cn",
+    "core.usgovcloudapi.net",
+    "storage.azure.net",
+)
+
+STORAGE = Service(
+    name="storage",
+    described="Azure Table storage",
+    hosts=tuple(f".table.{cloud}" for cloud in _CLOUDS),
+    server_header="windows-azure-table",
+)
 AZURITE = Service(
     name="azurite",
     described="Azurite (emulator: its figures are emulator capacity, not Azure's)",
@@ -12,6 +24,7 @@ AZURITE = Service(
     emulated=True,
     machine="the machine, which also runs the emulator,",
     origin="Emulator.",
+    server_header="azurite",
 )
 GATEWAY = Service(
     name="gateway",
