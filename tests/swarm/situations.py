@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,17 +21,13 @@ import gevent
 from harness.endpoint.azurite import AzuriteProcess
 from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
-from harness.report.compare.comparison import Subject, compare
-from harness.report.compare.comparison import headline as compare_headline
-from harness.report.compare.regressions import parse_regression
-from harness.report.headline import headline
-from harness.report.passing import passing_of
+from harness.report.compare.comparison import Subject
+from tests.support.burners import burnt_core, burnt_cores
 from tests.support.faulty_service.process import Faulty
-from tests.support.locust_process import LocustProcess, Stress
+from tests.support.locust_process import Stress
+from tests.support.situation import Played, Truth, conditions, of_comparison, of_record, of_run
 from tests.support.source_tree import ROOT
-from tests.swarm.test_client_limited import burnt_core, burnt_cores
 
 BUSY = {"status": 503, "code": "ServerBusy", "message": "The server is busy."}
 ROWS = 100
@@ -57,68 +52,23 @@ class Stage:
     folder: Path
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """What became of a situation.
-
-    Attributes:
-        sentence: The verdict, or the first sentence of a command that has none.
-        first_screen: What a page says first, and a terminal from the verdict on.
-        conditions: The results of the pass conditions; None is undecided.
-        busy: What kept the machine busy; None if it had time left.
-    """
-
-    sentence: str
-    first_screen: str
-    conditions: tuple[bool | None, ...]
-    exit_code: int
-    busy: str | None = None
-
-
 Cause = Callable[[Stage], Played]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """One situation. Texts are parts of what is said; letter case counts.
+class Situation(Truth):
+    """One situation.
 
     Attributes:
         cause: Makes the situation by real parts.
-        sentence: What the sentence must say.
-        first_screen: What the first screen must say besides.
-        never: What neither may say.
         alone: True if nothing else may use the machine meanwhile.
         idle: True if a machine that others keep busy leads to another conclusion.
     """
 
     name: str
     cause: Cause
-    sentence: tuple[str, ...]
-    first_screen: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-    conditions: tuple[bool | None, ...] = ()
-    exit_code: int = 0
     alone: bool = False
     idle: bool = False
-
-
-def of_run(process: LocustProcess) -> Played:
-    """What the only run of a process concluded, once it has ended."""
-    code, record = process.wait(), process.record
-    # Without the frames and line ends of a terminal.
-    verdict = re.sub(r"[│╭╮╰╯─\s]+", " ", process.stdout.rpartition("VERDICT: ")[2])
-    return Played(
-        sentence=record.verdict.sentence,
-        first_screen=f"{passing_of(record)} {headline(record)} {verdict}",
-        conditions=tuple(condition.passed for condition in record.conditions),
-        exit_code=code,
-        busy=latency_doubt(record.generator),
-    )
-
-
-def conditions(*texts: str) -> tuple[str, ...]:
-    """The options for these pass conditions."""
-    return ("--set", f"conditions={list(texts)!r}")
 
 
 def service(*rules: dict[str, Any], options: tuple[str, ...] = conditions()) -> Cause:
@@ -183,15 +133,7 @@ def compared(*rules: dict[str, Any], fail_if: Sequence[str], busy: bool = False)
             if record.verdict.result == VerdictResult.CLIENT_LIMITED:
                 return of_run(process)
             subjects.append(Subject(letter=letter, source=letter, records=(record,)))
-        comparison = compare(subjects, [parse_regression(text) for text in fail_if])
-        return Played(
-            sentence=compare_headline(comparison),
-            first_screen=" ".join(comparison.findings),
-            conditions=tuple(
-                None if one.holds is None else not one.holds for one in comparison.regressions
-            ),
-            exit_code=comparison.exit_code,
-        )
+        return of_comparison(subjects, fail_if)
 
     return play
 
@@ -217,13 +159,7 @@ def watched(code: str, *, busy: bool = False, limits: str = "", **environ: str) 
                 timeout=120,
             )
         (path,) = stage.folder.glob("*/run.json")
-        record = RunRecord.from_json(path.read_bytes())
-        return Played(
-            sentence=record.verdict.sentence,
-            first_screen=f"{headline(record)} {ended.stderr}",
-            conditions=tuple(condition.passed for condition in record.conditions),
-            exit_code=ended.returncode,
-        )
+        return of_record(RunRecord.from_json(path.read_bytes()), ended.returncode, ended.stderr)
 
     return play
 

@@ -5,23 +5,20 @@ Others that keep the machine busy meanwhile take even more time from the generat
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from harness.gateway.process import GatewayProcess
+from tests.support.burners import burnt_core
 from tests.support.locust_process import QUICK, LocustProcess, Stress
 from tests.swarm.test_search import FIND, PATIENCE_S, SHORT, gateway_with, search_of
 from tests.swarm.test_verdicts import CONDITION, UNREACHABLE
 
 pytestmark = pytest.mark.azurite
 
-BURNERS = 2
 DELETES = """\
 from locust import events, task
 from harness.swarm import TableUser, wire
@@ -33,32 +30,6 @@ class DeletingUser(TableUser):
 
 wire(events)
 """
-
-
-@contextlib.contextmanager
-def burnt_core() -> Iterator[int]:
-    """A core that is kept busy by others; they end with the context, or by themselves."""
-    core = min(os.sched_getaffinity(0))
-    with burnt_cores({core}):
-        yield core
-
-
-@contextlib.contextmanager
-def burnt_cores(cores: Iterable[int]) -> Iterator[None]:
-    """Cores that are kept busy by others; they end with the context, or by themselves."""
-    script = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
-    burners = []
-    try:
-        for core in cores:
-            for _ in range(BURNERS):
-                burner = subprocess.Popen([sys.executable, "-c", script])
-                burners.append(burner)
-                os.sched_setaffinity(burner.pid, {core})
-        yield
-    finally:
-        for burner in burners:
-            burner.kill()
-            burner.wait()
 
 
 @pytest.fixture(scope="module")
