@@ -74,6 +74,7 @@ class Proxy:
         before: Called with each request before it is passed on.
         after: Gives what the client gets in place of the endpoint's answer.
         certificate: Files of certificate and key, for https.
+        address: Where it listens.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Proxy:
         before: Callable[[Seen], None] | None = None,
         after: Callable[[Seen, bytes], bytes] | None = None,
         certificate: tuple[str, str] | None = None,
+        address: str = "127.0.0.1",
     ) -> None:
         self.seen: list[Seen] = []
         self.answer = answer
@@ -92,13 +94,14 @@ class Proxy:
         self._after = after
         self._delay_s = delay_s
         self._upstream_port = upstream_port
+        self._address = address
         self._tls = {} if certificate is None else dict(zip(_TLS, certificate, strict=True))
         self._server = self._listen(0)
 
     @property
     def url(self) -> str:
         scheme = "https" if self._tls else "http"
-        return f"{scheme}://127.0.0.1:{self._server.server_port}"
+        return f"{scheme}://{self._address}:{self._server.server_port}"
 
     @property
     def port(self) -> int:
@@ -123,7 +126,7 @@ class Proxy:
         self._server.stop(timeout=1.0)
 
     def _listen(self, port: int) -> StreamServer:
-        server = StreamServer(("127.0.0.1", port), self._serve, spawn=Pool(), **self._tls)
+        server = StreamServer((self._address, port), self._serve, spawn=Pool(), **self._tls)
         server.start()
         return server
 
@@ -146,11 +149,14 @@ class Proxy:
         client.sendall(answer)
         return True
 
+    def _upstream(self) -> Upstream:
+        return Upstream(self._upstream_port)
+
     def _serve(self, client: socket.socket, _: object) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with (
             contextlib.suppress(OSError),
-            contextlib.closing(Upstream(self._upstream_port)) as upstream,
+            contextlib.closing(self._upstream()) as upstream,
         ):
             while (seen := read_request(client)) is not None:
                 self.seen.append(seen)

@@ -22,7 +22,8 @@ from tests.support.faulty_service.server import FaultyTable
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--upstream", type=int, required=True)
+    parser.add_argument("--upstream", type=int)
+    parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--loading-entities", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--certificate", nargs=2)
@@ -34,6 +35,7 @@ def main() -> None:
         seed=said.seed,
         scripts=json.loads(read()),
         certificate=said.certificate,
+        address=said.address,
     )
     print(table.url, flush=True)
     while read():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.faulty_service.books import Books
+from tests.support.network.hosts import Host
 
 _ROOT = Path(__file__).parents[3]
 
@@ -18,29 +19,34 @@ class Faulty:
     """A running faulty table service.
 
     Args:
-        upstream_port: Port on loopback of the real service behind it.
+        upstream_port: Port on loopback of the real service behind it; None where there is none.
         scripts: What it does to each run, see `tests.support.faulty_service.rules.Rule`.
         loading_entities: With so many entities written the load begins.
         seed: Of all chance.
         certificate: Files of certificate and key, for https.
+        host: The host that it runs on; None is this machine.
     """
 
     def __init__(
         self,
-        upstream_port: int,
+        upstream_port: int | None,
         scripts: Iterable[Iterable[dict[str, Any]]],
         *,
         loading_entities: int,
         seed: int = 1,
         certificate: tuple[Path, Path] | None = None,
+        host: Host | None = None,
     ) -> None:
-        tls = () if certificate is None else ("--certificate", *map(str, certificate))
+        command = [sys.executable, "-m", "tests.support.faulty_service"]
+        command += ["--loading-entities", str(loading_entities), "--seed", str(seed)]
+        if upstream_port is not None:
+            command += ["--upstream", str(upstream_port)]
+        if certificate is not None:
+            command += ["--certificate", *map(str, certificate)]
+        if host is not None:
+            command = host.command(*command, "--address", host.address)
         self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.support.faulty_service"),
-                *("--upstream", str(upstream_port)),
-                *("--loading-entities", str(loading_entities), "--seed", str(seed), *tls),
-            ],
+            command,
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -48,6 +54,10 @@ class Faulty:
         )
         self.url = self._ask(json.dumps([list(rules) for rules in scripts])).strip()
         assert self.url, "the faulty service did not start"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def port(self) -> int:

@@ -27,6 +27,9 @@ class Rule:
         after_s: Only from so long after the load's first request on.
         every: Only each so-manieth of those that match so far.
         at_most: Only so many times; 0 is without bound.
+        per_s: Only what is over so many entities/s, by a token bucket; 0 is all.
+        burst_s: So many seconds of it are let through at once.
+        each: Of the bucket: one for each ``partition``, or one for the ``account``.
         chance: Of those that are left, this share.
         apply: Whether the request is passed on to the real service first.
         how: ``answer`` with ``status`` and so on, or, where that is 0, with the real answer;
@@ -34,6 +37,7 @@ class Rule:
             ``close`` after the answer without saying so; ``loop``, a page whose continuation token
             leads to the same page again; ``endless``, a page whose continuation token is new.
         delay_s: How long the answer is held back.
+        work_s: The service does one of these requests after the other, each for so long.
         stall_s: For so long of every second no answer leaves.
         timeout_s: After so long without an answer the client goes, of ``hang``.
         status: Status of the answer; 0 is the real one.
@@ -51,10 +55,14 @@ class Rule:
     after_s: float = 0.0
     every: int = 1
     at_most: int = 0
+    per_s: float = 0.0
+    burst_s: float = 0.5
+    each: str = "partition"
     chance: float = 1.0
     apply: bool = False
     how: str = "answer"
     delay_s: float = 0.0
+    work_s: float = 0.0
     stall_s: float = 0.0
     timeout_s: float = 2.0
     status: int = 0
@@ -102,6 +110,24 @@ def _rule_of(content: dict[str, Any]) -> Rule:
     return Rule(**values)
 
 
+class _Bucket:
+    """The tokens of a rule: each is an entity."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._tokens = self._most = rule.per_s * rule.burst_s
+        self._filled_s = 0.0
+
+    def takes(self, entities: int, load_s: float) -> bool:
+        """Whether there are tokens left for a request, which are then taken."""
+        more = (load_s - self._filled_s) * self._rule.per_s
+        self._tokens, self._filled_s = min(self._most, self._tokens + more), load_s
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= entities
+        return True
+
+
 class Script:
     """Rules, how often each was met, and the chance that decides."""
 
@@ -110,7 +136,17 @@ class Script:
         self._matched: Counter[int] = Counter()
         self._met: Counter[int] = Counter()
         self._attempts: Counter[str] = Counter()
+        self._buckets: dict[tuple[int, str], _Bucket] = {}
+        self._done_s: dict[int, float] = {}
         self._rng = random.Random(seed)
+
+    def work_s(self, rule: Rule, load_s: float) -> float:
+        """How long a request that met ``rule`` waits for its turn, and is worked on."""
+        if not rule.work_s:
+            return 0.0
+        done_s = max(load_s, self._done_s.get(id(rule), 0.0)) + rule.work_s
+        self._done_s[id(rule)] = done_s
+        return done_s - load_s
 
     def rule_for(self, asked: Asked, target: str, phase: str, load_s: float) -> Rule:
         """The rule that this request meets; `PASS` where none does.
@@ -133,6 +169,11 @@ class Script:
                 or (rule.at_most and self._met[number] >= rule.at_most)
             ):
                 continue
+            if rule.per_s:
+                key = (number, asked.partition if rule.each == "partition" else "")
+                bucket = self._buckets.setdefault(key, _Bucket(rule))
+                if bucket.takes(max(1, asked.entities), load_s):
+                    continue
             self._matched[number] += 1
             if self._matched[number] % rule.every or self._rng.random() >= rule.chance:
                 continue

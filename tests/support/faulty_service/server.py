@@ -17,6 +17,7 @@ import gevent
 from tests.support.faulty_service.asked import Asked, asked_by
 from tests.support.faulty_service.books import ABANDONED, Row, seen_in
 from tests.support.faulty_service.rules import Rule, Script
+from tests.support.faulty_service.stored import Stored
 from tests.support.proxy import Proxy, Seen, Upstream, read_request, reset_on_close
 
 _NOBODY_WAITS_S = 60.0
@@ -75,28 +76,31 @@ class FaultyTable(Proxy):
     """The service.
 
     Args:
-        upstream_port: Port of the real one on loopback.
+        upstream_port: Port of the real one on loopback; None where it stores the entities itself.
         loading_entities: With so many entities written, loading is over and the load begins.
         seed: Of all chance.
         scripts: The rules of each run after another; behind the last there are none.
         certificate: Files of certificate and key, for https.
+        address: Where it listens.
     """
 
     def __init__(
         self,
-        upstream_port: int,
+        upstream_port: int | None,
         *,
         loading_entities: int,
         seed: int,
         scripts: Iterable[Iterable[dict[str, Any]]],
         certificate: tuple[str, str] | None,
+        address: str,
     ) -> None:
+        self._stored = Stored() if upstream_port is None else None
         self._seed = seed
         self._scripts = [list(rules) for rules in scripts]
         self._loading_entities = loading_entities
         self._runs: list[_Run] = []
         self._begin()
-        super().__init__(upstream_port, certificate=certificate)
+        super().__init__(upstream_port, certificate=certificate, address=address)
 
     def books(self) -> list[dict[str, Any]]:
         """What was counted of each run, as `tests.support.faulty_service.books.Books` reads it."""
@@ -107,6 +111,9 @@ class FaultyTable(Proxy):
             }
             for run in self._runs
         ]
+
+    def _upstream(self) -> Upstream:
+        return super()._upstream() if self._stored is None else self._stored
 
     def _begin(self) -> None:
         number = len(self._runs)
@@ -121,8 +128,8 @@ class FaultyTable(Proxy):
         rule = run.script.rule_for(request.asked, seen.path, request.phase, load_s)
         sent_s = time.monotonic() - _connection(client)[1]
         answer = self._answered(rule, request, seen, upstream)
-        if rule.delay_s:
-            gevent.sleep(rule.delay_s)
+        if held_s := rule.delay_s + run.script.work_s(rule, load_s):
+            gevent.sleep(held_s)
         if rule.stall_s:
             gevent.sleep(max(0.0, rule.stall_s - time.time() % 1.0))
         if rule.how == "hang":
