@@ -71,6 +71,11 @@ class Faulty:
         """End it."""
         self._process.communicate(timeout=10.0)
 
+    def kill(self) -> None:
+        """End it whatever it does, also where it was stopped."""
+        self._process.kill()
+        self._process.communicate()
+
     def _ask(self, line: str) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
