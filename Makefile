@@ -21,7 +21,7 @@ PATCHED := tests/swarm tests/browser
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite whatif-trial stress stress-throttled ui test test-unpatched \
+.PHONY: help venv dev azurite whatif-trial verdict-trial stress stress-throttled ui test test-unpatched \
 	test-wire test-long test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
 
 help: ## List the targets
@@ -124,6 +124,11 @@ bench: dev azurite ## Run the benchmarks; each prints a ratio
 
 whatif-trial: dev azurite ## Hold what-ifs against replays; writes docs/whatif-trial.md
 	$(BIN)/python -m benchmarks.whatif_trial
+
+# HAProxy is one of the throttles.
+verdict-trial: TEST_DEPS += haproxy:haproxy
+verdict-trial: dev test-deps ## Hold verdicts against known causes; writes docs/verdict-trial.md
+	$(BIN)/python -m benchmarks.verdict_trial $(ARGS)
 
 dashboards: dev ## Make the Grafana dashboard again
 	$(BIN)/python -m dashboards.generator

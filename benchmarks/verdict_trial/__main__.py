@@ -1,6 +1,6 @@
 """Plays situations of which the truth is known, and writes how often the verdict was right.
 
-    python -m benchmarks.verdict_trial [--only NAME] [--out FOLDER]
+    python -m benchmarks.verdict_trial [--only NAME] [--tries N] [--page] [--out FOLDER]
 
 The situations are played one after the other. What was said is kept in FOLDER, so that a trial can
 be continued; the page is made of what is kept. With ``--only`` situations are played again, and the
@@ -34,7 +34,6 @@ from tests.support.network.hosts import NoNamespaces  # noqa: E402
 from tests.support.situation import Played  # noqa: E402
 
 PAGE = ROOT / "docs" / "verdict-trial.md"
-TRIES = 3
 QUIET_PERCENT, QUIET_WITHIN_S = 40.0, 15.0
 RESERVED = ("client_limited", "inconclusive")
 """Outcomes that leave the question open."""
@@ -128,8 +127,9 @@ class Graded:
 class Trial:
     """Plays situations one after the other, in a folder each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tries: int) -> None:
         self._folder = folder
+        self._tries = tries
         self._server = ForkServer()
 
     def kept(self, situation: Situation) -> Kept | None:
@@ -140,8 +140,9 @@ class Trial:
     def play(self, situation: Situation) -> Kept:
         """Play it, and again while others disturb it."""
         began_s = time.monotonic()
-        for tries in range(1, TRIES + 1):
-            _wait_for_quiet()
+        for tries in range(1, self._tries + 1):
+            if self._tries > 1:
+                _wait_for_quiet()
             kept = dataclasses.replace(self._played(situation), tries=tries)
             if not Graded(situation=situation, kept=kept).disturbed:
                 break
@@ -155,7 +156,7 @@ class Trial:
     def _played(self, situation: Situation) -> Kept:
         folder = self._folder / situation.name
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         stress = Stress(folder, self._server)
         try:
             return Kept(played=situation.play(Stage(stress=stress, folder=folder)))
@@ -240,6 +241,9 @@ def _sums(graded: Sequence[Graded]) -> str:
     parts = [
         f"{counts[grade]} {grade}" for grade in Grade if counts[grade] or grade != "not played"
     ]
+    left = len(SITUATIONS) - len(graded)
+    if left:
+        parts.append(f"{left} more not played yet")
     disturbed = sum(one.disturbed for one in graded)
     again = "" if not disturbed else f" Other programs disturbed {disturbed} to the last try."
     return (
@@ -264,17 +268,19 @@ def _cell(text: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--page", action="store_true", help="of what is kept; play nothing")
+    parser.add_argument("--tries", type=int, default=3, help="while other programs disturb it")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "verdict-trial")
     args = parser.parse_args()
     unknown = set(args.only) - {situation.name for situation in SITUATIONS}
     if unknown:
         parser.error(f"no situation {', '.join(sorted(unknown))}")
     args.out.mkdir(parents=True, exist_ok=True)
-    trial, graded = Trial(args.out.resolve()), []
+    trial, graded = Trial(args.out.resolve(), args.tries), []
     try:
         for number, situation in enumerate(SITUATIONS, start=1):
             kept = trial.kept(situation)
-            if situation.name in args.only or (kept is None and not args.only):
+            if situation.name in args.only or (kept is None and not args.only and not args.page):
                 kept = trial.play(situation)
                 one = Graded(situation=situation, kept=kept)
                 print(
@@ -294,7 +300,7 @@ def main() -> int:
     finally:
         trial.end()
     print(f"\n{_sums(graded)}")
-    if len(graded) == len(SITUATIONS):
+    if args.page or len(graded) == len(SITUATIONS):
         PAGE.write_text("\n".join(page(graded)) + "\n", encoding="utf-8")
     return 0
 

@@ -179,6 +179,9 @@ class _Scene:
         """The run, started."""
         run, environ, python = self._run, dict(self._environ), None
         arguments = ["--headless", "--profile", run.profile, "-r", "100", *_ALWAYS]
+        if "--session" not in run.options:
+            # The one that costs least, so that a small machine has time.
+            arguments += ["--session", "wire"]
         arguments += shlex.split(run.options)
         for setting in shlex.split(run.settings):
             arguments += ["--set", setting]

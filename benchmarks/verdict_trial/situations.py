@@ -62,7 +62,7 @@ LARGE = "mix={transaction=100} transaction.operations=100"
 """Transactions of 100: many entities/s cost the machine little."""
 UNSTOPPED = "limits.stop_on_account_throttling=false"
 TEN_KEYS = "fields.key.values=10 fields.key.prefix=p keys.rows_per_partition=10"
-TWENTY_KEYS = "fields.key.values=20 fields.key.prefix=p keys.rows_per_partition=10"
+TWENTY_KEYS = "fields.key.values=20 fields.key.prefix=p keys.rows_per_partition=100"
 PATIENT = "session.read_timeout_s=10"
 IMPATIENT = "session.read_timeout_s=1"
 
@@ -84,7 +84,7 @@ def ten(more: str, **run: Any) -> Run:
 def twenty(more: str, **run: Any) -> Run:
     """A run of twenty partitions in a storage account, by large transactions."""
     settings = f"{TWENTY_KEYS} {LARGE} {more}"
-    return Run(profile="key-spread", settings=settings, rows=200, azure=True, **run)
+    return Run(profile="key-spread", settings=settings, rows=2000, azure=True, **run)
 
 
 def search(start: int, most: int, more: str = "", **run: Any) -> Run:
