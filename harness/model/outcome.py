@@ -352,9 +352,11 @@ _STATUS_OUTCOMES = {
 }
 
 REGULAR_STATUSES = {
-    outcome: status for status, outcome in _STATUS_OUTCOMES.items() if outcome.regular
+    outcome: next(status for status, means in _STATUS_OUTCOMES.items() if means is outcome)
+    for outcome in Outcome
+    if outcome.regular
 }
-"""The status of each regular answer."""
+"""The status of each regular answer; of several, the first."""
 
 _FAULT_OUTCOMES: dict[str, Outcome] = {
     Fault.REFUSED: Outcome.CONNECTION,

@@ -60,3 +60,16 @@ def test_what_is_inside_a_package_is_on_the_map() -> None:
     named = {name.rstrip("/").rpartition("/")[2] for name in paths_in(text)}
     inside = [path.parent for path in HARNESS.glob("*/*/__init__.py")]
     assert [str(path) for path in inside if path.name not in named] == []
+
+
+def test_a_name_that_the_document_says_is_in_a_file_is_there() -> None:
+    """Written as `NAME` in `FILE`, also where several names are."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    said = re.findall(r"((?:`\w+`(?:, | and )?)+) in `([\w/]+\.py)`", text)
+    assert len(said) > 10
+    for names, path in said:
+        [file] = [base / path for base in (ROOT, HARNESS) if (base / path).is_file()] or [
+            *HARNESS.rglob(path)
+        ]
+        for name in _QUOTED.findall(names):
+            assert re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")), (name, path)
