@@ -93,7 +93,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
     bounds = [part.name for part in found.schemes if part.price.walked_is_lower_bound]
     if bounds:
         said.append(
-            f"Figures with ≥ are lower bounds: queries under {listed(bounds)} may walk rows that "
+            f"Figures with ≥ are lower bounds: queries under {listed(bounds)} may scan rows that "
             "the trace does not show."
         )
     said += filter(None, map(_of_properties, found.schemes))
@@ -160,7 +160,7 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
     return f"{text}, and {throttled} of the requests are throttled at first"
 
 
-RANKING = ("", "keys", "throttled", "billable", "walked", "hottest partition")
+RANKING = ("", "keys", "throttled", "billable", "scanned", "hottest partition")
 """Headings of the schemes in their order; with factors follows the first limit."""
 
 

@@ -227,7 +227,7 @@ _ROWS = (
         bounded=True,
     ),
     SchemeRow(
-        "entities walked by queries",
+        "entities scanned by queries",
         lambda found, part: f"{part.price.walked:,}",
         always=False,
         bounded=True,

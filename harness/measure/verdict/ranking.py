@@ -109,7 +109,7 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
 
 
 def marked(part: SchemePart, figure: str) -> str:
-    """A figure; with the sign of a lower bound if queries may walk rows that nobody knows."""
+    """A figure; with the sign of a lower bound if queries may scan rows that nobody knows."""
     if not part.price.walked_is_lower_bound:
         return figure
     return "> 0%" if figure.startswith("<") else f"≥ {figure}"
@@ -134,7 +134,7 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     if rises("billable"):
         found.append(more("billable", "billable requests"))
     if bounded or rises("walked"):
-        found.append(more("walked", "entities walked"))
+        found.append(more("walked", "entities scanned"))
     if price.spread and rises("needed"):
         most = f"up to {price.most_needed:,}"
         found.append(f"{share(price.spread)} in several partitions, {most}")

@@ -75,7 +75,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         reason += why
     if any(one.part.price.walked_is_lower_bound for one in (today, best) if one is not None):
         reason.append(
-            "Figures with ≥ are lower bounds: queries may walk rows that the trace does not show. "
+            "Figures with ≥ are lower bounds: queries may scan rows that the trace does not show. "
             "`harness whatif --rows` calculates with them."
         )
     return {

@@ -23,7 +23,7 @@ from harness.trace.whatif.units import unit_of
 
 _NO_ORDER = (
     "Keys are aliases without the order of the keys: a query over a range of them counts what it "
-    "walked."
+    "scanned."
 )
 _MOST_DRAWN = 20_000
 """Of a longer trace, one draw of the waits says enough: chance averages out."""

@@ -29,7 +29,7 @@ def test_what_is_only_known_at_least_is_said_so(tmp_path: Path) -> None:
     assert first.startswith("Best as far as the trace shows: buckets")
     assert "has ≥ " in first
     assert "nothing that the trace shows is throttled" in first
-    assert "may walk rows that the trace does not show" in others[-1]
+    assert "may scan rows that the trace does not show" in others[-1]
     assert all(text.startswith("≥ ") for _, texts, _ in ranking(found)[1] for text in texts[2:6])
     assert marked(found.schemes[0], "<0.01%") == "> 0%"
     never = found.schemes[0].model_copy(update={"first_limit": None})

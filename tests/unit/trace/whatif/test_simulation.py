@@ -193,11 +193,11 @@ def test_equals_and_lower_bounds_are_said(tmp_path: Path) -> None:
     slower = recorded_keys.model_copy(update={"rank": 2})
     text = whatif_text(found.model_copy(update={"schemes": (slower, bounded)}), Page(width=300))
     assert (
-        "kept, for ≥ 70 billable requests in place of 50 and ≥ 500 entities walked in place of 0: "
+        "kept, for ≥ 70 billable requests in place of 50 and ≥ 500 entities scanned in place of 0: "
         "its hottest partition has ≥ 10.0 entities/s"
     ) in text
-    assert "1  kept              ≥ 0%      ≥ 70   ≥ 500" in text
-    assert "entities walked by queries 0 ≥ 500" in " ".join(text.split())
+    assert "1  kept              ≥ 0%      ≥ 70    ≥ 500" in text
+    assert "entities scanned by queries 0 ≥ 500" in " ".join(text.split())
 
 
 def test_an_even_load_needs_no_other_keys(tmp_path: Path) -> None:
