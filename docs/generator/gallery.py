@@ -85,7 +85,6 @@ _ONE = (
     *("--set", "conditions=[]", "--set", "load.run_time_s=25"),
     *("--set", "keys.rows_per_partition=50"),
 )
-_EXAMPLE = ROOT / "examples" / "hot-tenant" / "hot-tenant.parquet"
 _LOG = ROOT / "examples" / "append-only-log"
 _SHOP = ROOT / "examples" / "web-shops" / "shop.py"
 
@@ -165,8 +164,8 @@ _PICTURES = (
     Picture(
         "advice",
         "An advice",
-        "Which keys the invoices of thirteen companies need at twenty times the traffic.",
-        ("advise", str(_EXAMPLE), "--rate", "20"),
+        "Which keys the same log needs at twenty times the traffic: one recommendation.",
+        ("advise", str(_LOG / "append-only-log.parquet"), "--rate", "20"),
     ),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.utils import floatToGoString
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.record.findings import VerdictPart
@@ -173,3 +174,28 @@ SOME = exposed(
     result("p1", kind=Kind.INSERT, attempts=(RESET,), outcome=Outcome.CONNECTION, entities=0),
 )
 """With retries, failures, a transaction and something that was due."""
+
+
+def received(body: bytes) -> Series:
+    """The points of an OTLP export as Prometheus names them; buckets are added up again."""
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+
+    request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)
+    found: Series = {}
+    for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+        data = getattr(metric, metric.WhichOneof("data"))
+        counts = metric.WhichOneof("data") == "sum" and not metric.name.endswith(("_sum", "_count"))
+        for point in data.data_points:
+            labels = {one.key: one.value.string_value for one in point.attributes}
+            if metric.WhichOneof("data") != "histogram":
+                name = f"{metric.name}_total" if counts else metric.name
+                found[name, frozenset(labels.items())] = point.as_double or point.as_int
+                continue
+            found[f"{metric.name}_count", frozenset(labels.items())] = point.count
+            found[f"{metric.name}_sum", frozenset(labels.items())] = point.sum
+            upto = 0
+            bounds = [*map(floatToGoString, point.explicit_bounds), "+Inf"]
+            for bound, count in zip(bounds, point.bucket_counts, strict=True):
+                upto += count
+                found[f"{metric.name}_bucket", frozenset({**labels, "le": bound}.items())] = upto
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -20,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from harness.measure.record.record import RunRecord
 from tests.support.http_pages import metrics_page
 from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until
+from tests.support.metrics_page import received
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal
 
@@ -28,6 +30,7 @@ pytestmark = [pytest.mark.azurite, pytest.mark.session]
 HOT = "p1"
 REQUEST_ID = "5f3c1e0a-0002-00d1-1a2b-3c4d5e000000"
 OVER_ACCOUNT = "Operations per second is over the account limit."
+WITH_OTLP = importlib.util.find_spec("opentelemetry") is not None
 PUSHED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -95,6 +98,7 @@ def observed(stress: Stress, proxy_to: Callable[..., Proxy], gateway: Proxy) -> 
         *("--set", "retry.backoff_s=0.05", "--set", "retry.minimum_s=0.05"),
         *("--set", "retry.retries=1"),
         *("--metrics-port", str(port), "--metrics-linger", "50", "--metrics-push", gateway.url),
+        *(("--otlp", gateway.url) if WITH_OTLP else ()),
     )
     process.until_said("[3/4]")
     throttle.on = True
@@ -210,12 +214,27 @@ def test_targets_and_run_are_exposed(observed: Observed) -> None:
 
 def test_the_last_state_is_pushed(observed: Observed) -> None:
     """The Pushgateway got the same series once, in a group named after the run."""
-    (push,) = observed.pushed
-    assert push.method == "PUT"
+    (push,) = (seen for seen in observed.pushed if seen.method == "PUT")
     assert push.path == f"/metrics/job/aztables/run/{observed.record.run_id}"
     name, labels = "aztables_attempts_total", ("partition", "status", "error_code", "scope")
     pushed = samples(push.body.decode(), name, *labels)
     assert pushed == samples(observed.last, name, *labels)
+
+
+@pytest.mark.skipif(not WITH_OTLP, reason="the extra otlp is missing: run make dev")
+def test_the_last_state_is_sent_to_a_receiver(observed: Observed) -> None:
+    """By OTLP, with the end of the run and the counts of the metrics page."""
+    *_, sent = (seen for seen in observed.pushed if seen.method == "POST")
+    name, labels = "aztables_attempts_total", ("partition", "status", "error_code", "scope")
+    counted: Counter[tuple[str, ...]] = Counter()
+    phases = set()
+    for (of, found), value in received(sent.body).items():
+        if of == name:
+            counted[tuple(dict(found)[label] for label in labels)] += int(value)
+        elif of == "aztables_run_phase" and value:
+            phases.add(dict(found)["phase"])
+    assert counted == samples(observed.last, name, *labels)
+    assert phases == {"done"}
 
 
 def test_nobody_sees_a_traceback(observed: Observed) -> None:

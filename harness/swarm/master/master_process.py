@@ -395,13 +395,14 @@ class MasterProcess:
             conductor.linger(options.metrics_linger)
 
     def _close(self) -> None:
+        if self._otlp is not None:
+            # The last state is that of the run, which the next lines let go of.
+            self._otlp.close()
+            self._otlp = None
         if self._embedded_cpu is not None:
             self._embedded_cpu.kill(block=False)
         if self._started is not None:
             self._started.close()
-        if self._otlp is not None:
-            self._otlp.close()
-            self._otlp = None
         if self._metrics is not None:
             self._metrics.close()
             self._metrics = None

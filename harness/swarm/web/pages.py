@@ -197,7 +197,7 @@ def add_tabs(web_ui: WebUI, showing: Showing) -> None:
         content = orjson.loads(response.get_data())
         shown = showing.now()
         content["extended_stats"] = [{"key": key, "data": rows} for key, rows in shown.tabs.items()]
-        if shown.record is None and shown.live and content["stats"]:
+        if shown.record is None and shown.run_id is not None and content["stats"]:
             # Before the first request the tab that is open says what is done.
             row = content["stats"][-1]
             content["stats"][-1] = {**row, "name": shown.sentence, "safe_name": shown.sentence}

@@ -31,6 +31,7 @@ form .MuiAccordion-root .MuiCollapse-root {
   height: auto !important; min-height: 0 !important; visibility: visible !important;
 }
 form .MuiAccordionSummary-expandIconWrapper { display: none }
+form input[name=host] { opacity: 0.6; cursor: default }
 """
 """Both folded parts of the form are open: profile and throttling are what a run is about."""
 SCRIPT = """

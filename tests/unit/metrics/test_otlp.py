@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from prometheus_client.utils import floatToGoString
 
 from harness.metrics.exposition import Exposed
 from harness.metrics.otlp import OtlpExport
 from harness.model.errors import SetupError
-from tests.support.metrics_page import WHOLE, Series, rendered, series
+from tests.support.metrics_page import WHOLE, received, rendered, series
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otlp is missing")
 
@@ -49,31 +48,6 @@ def receiver() -> Iterator[Receiver]:
     made = Receiver()
     yield made
     made.close()
-
-
-def received(body: bytes) -> Series:
-    """The points of an export as Prometheus names them; buckets are added up again."""
-    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
-
-    request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)
-    found: Series = {}
-    for metric in request.resource_metrics[0].scope_metrics[0].metrics:
-        data = getattr(metric, metric.WhichOneof("data"))
-        counts = metric.WhichOneof("data") == "sum" and not metric.name.endswith(("_sum", "_count"))
-        for point in data.data_points:
-            labels = {one.key: one.value.string_value for one in point.attributes}
-            if metric.WhichOneof("data") != "histogram":
-                name = f"{metric.name}_total" if counts else metric.name
-                found[name, frozenset(labels.items())] = point.as_double or point.as_int
-                continue
-            found[f"{metric.name}_count", frozenset(labels.items())] = point.count
-            found[f"{metric.name}_sum", frozenset(labels.items())] = point.sum
-            upto = 0
-            bounds = [*map(floatToGoString, point.explicit_bounds), "+Inf"]
-            for bound, count in zip(bounds, point.bucket_counts, strict=True):
-                upto += count
-                found[f"{metric.name}_bucket", frozenset({**labels, "le": bound}.items())] = upto
-    return found
 
 
 def test_a_receiver_is_sent_every_series(receiver: Receiver) -> None:

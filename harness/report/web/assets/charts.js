@@ -441,9 +441,10 @@ window.charts = (() => {
     let at = 8;
     for (const one of element.querySelectorAll(".legend > :not([aria-pressed=false])")) {
       const tone = getComputedStyle(one).getPropertyValue("--tone") || css("--scale-heat").split(",")[2];
+      const text = [...one.childNodes].map((node) => node.textContent.trim()).filter(Boolean).join(" to ");
       write("■", at, 38, tone);
-      write(one.innerText.replace(/\s+/g, " "), at + 14, 38, css("--ink"));
-      at += context.measureText(one.innerText).width + 32;
+      write(text, at + 14, 38, css("--ink"));
+      at += context.measureText(text).width + 32;
     }
     if (map) context.drawImage(map, map.offsetLeft, map.offsetTop + head, map.clientWidth, map.clientHeight);
     context.drawImage(image, 0, head, width, height);
