@@ -25,7 +25,8 @@ from harness import __version__
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
 from harness.measure.record.findings import VerdictPart
-from harness.measure.record.measured import AccountLoadPart, HeatPart, OperationPart, PartitionPart
+from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
+from harness.measure.record.over_time import HeatPart
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.model.partition import Partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from harness.measure.record.measured import HeatPart, KeyRangePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.figures import percent
 from harness.model.partition import Partition
 from harness.report.names import partition_name, shortened

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
-from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject
 from tests.support.golden import GOLDEN

@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.measure.counts.time_course import Columns
-from harness.measure.record.measured import HeatPart, KeyRangePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.operation import WHOLE_TABLE
 from harness.model.partition import Partition
 

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.measured import HeatPart
+from harness.measure.record.over_time import HeatPart
 from harness.model.entity import MAX_KEY_CHARACTERS
 from harness.model.partition import Partition
 

@@ -24,13 +24,12 @@ from harness.measure.counts.time_course import PerSecond
 from harness.measure.record.measured import (
     AccountLoadPart,
     EstimatePart,
-    HeatPart,
-    LatencyCoursePart,
     OperationPart,
     PartitionPart,
     RatesPart,
     RequestUnitsPart,
 )
+from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
 
 

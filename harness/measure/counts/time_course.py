@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import PlainSerializer, PlainValidator
 
 from harness.measure.record.findings import rounded
-from harness.measure.record.measured import LatencyCoursePart
+from harness.measure.record.over_time import LatencyCoursePart
 
 if TYPE_CHECKING:
     _Array = array[int]

@@ -35,8 +35,6 @@ from harness.measure.record.measured import (
     AccountPart,
     CountsPart,
     GeneratorPart,
-    HeatPart,
-    LatencyCoursePart,
     LatencyPart,
     OperationPart,
     OptionalRequestUnits,
@@ -44,6 +42,7 @@ from harness.measure.record.measured import (
     SeriesPart,
 )
 from harness.measure.record.origin import ReplayPart, WatchedPart
+from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.measure.record.service_log import ServiceLogPart
 from harness.model.errors import cut
 from harness.model.files import mistake

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Annotated
 
 from harness.measure.record.findings import IF_ANY, RecordPart
-from harness.measure.record.measured import HeatPart
+from harness.measure.record.over_time import HeatPart
 
 
 class PeakPart(RecordPart):

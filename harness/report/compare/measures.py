@@ -12,7 +12,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.measure.record.measured import HeatPart, LatencyCoursePart, SeriesPart
+from harness.measure.record.measured import SeriesPart
+from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.findings import RecordPart
-from harness.measure.record.measured import HeatPart, KeyRangePart, OperationPart, PartitionPart
+from harness.measure.record.measured import OperationPart, PartitionPart
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling
 from harness.model.services.service import PUBLISHED

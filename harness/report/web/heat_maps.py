@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 
-from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.partition import Partition
 from harness.report.events import moved_words

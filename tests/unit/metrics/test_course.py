@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.heatmap import HeatMap
-from harness.measure.record.measured import HeatPart, KeyRangePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.metrics.exposition import OVER_S, range_rates
 from tests.support.metrics_page import START, WHOLE, rendered
 

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from harness.measure.counts.heatmap import MOST_RANGES, HeatMap
 from harness.measure.counts.time_course import MOST_COLUMNS
-from harness.measure.record.measured import HeatPart
+from harness.measure.record.over_time import HeatPart
 from harness.model.operation import WHOLE_TABLE
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import KeyDesign

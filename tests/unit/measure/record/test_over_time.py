@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.record.measured import HeatPart, KeyRangePart, LatencyCoursePart
+from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 
 
 @given(st.lists(st.integers(0, 10**9)))
