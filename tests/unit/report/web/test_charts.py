@@ -8,7 +8,7 @@ import pytest
 
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.findings import GapPart
-from harness.measure.record.measured import LatencyCoursePart
+from harness.measure.record.over_time import LatencyCoursePart
 from harness.measure.record.record import RunRecord
 from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts
@@ -126,7 +126,9 @@ def test_a_heat_map_shows_rates() -> None:
     record = with_heat(RECORD, ["a", "b"], lambda row, column: row * 4 * (column % 2))
     assert record.heat is not None
     wide = altered(record.heat, width_s=2, columns=len(RECORD.series) // 2)
-    rows = tuple(altered(row, entities=row.entities[: wide.columns]) for row in wide.ranges)
+    rows = tuple(
+        altered(row, entities=row.entities[: wide.columns], written=()) for row in wide.ranges
+    )
     shown = heat(altered(record, heat=altered(wide, ranges=rows)))
     assert set(shown.cells[0]) == {None}
     assert list(shown.cells[1][:4]) == [None, 2.0, None, 2.0]
