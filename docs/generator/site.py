@@ -112,6 +112,7 @@ def _settings(gallery: Path | None) -> dict[str, object]:
             "features": ["navigation.sections", "navigation.top", "content.code.copy"],
         },
         "extra_css": ["docs/assets/site.css"],
+        "extra_javascript": ["docs/assets/site.js"],
         "plugins": ["search", "offline"],
         "markdown_extensions": ["tables", "attr_list", {"toc": {"permalink": True}}, "fenced_code"],
         # What the offline search needs from a disk. Another one would be loaded from a network.

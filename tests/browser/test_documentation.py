@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -54,14 +55,18 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_axe_finds_nothing(browser: Browser, page: Page) -> None:
-    """No page has what axe-core calls moderate or worse."""
-    context = browser.new_context(bypass_csp=True)
+    """No page has what axe-core calls moderate or worse, on a desk, on a phone, in the dark."""
     site = page.url.rpartition("/")[0]
-    for name in ("index", "docs/questions", "docs/tutorial", "docs/settings", "docs/whatif"):
-        other = context.new_page()
-        other.goto(f"{site}/{name}.html")
-        assert violations(other) == [], name
-    context.close()
+    looks: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", 390))
+    for scheme, width in looks:
+        context = browser.new_context(
+            bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+        )
+        for name in ("index", "docs/questions", "docs/tutorial", "docs/settings", "docs/whatif"):
+            other = context.new_page()
+            other.goto(f"{site}/{name}.html")
+            assert violations(other) == [], name
+        context.close()
 
 
 def test_each_version_is_listed(tmp_path: Path) -> None:
