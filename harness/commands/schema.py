@@ -74,7 +74,6 @@ class ShowSchema:
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON Schema of that name."""
     if name == "profile":
         schema = Profile.model_json_schema()
         # The question is usually the comment in the first line.

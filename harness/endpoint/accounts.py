@@ -57,7 +57,6 @@ class Accounts:
         )
 
     def of(self, partition_key: str) -> str:
-        """The name of the account of a partition."""
         return self.names[account_of(partition_key, len(self))]
 
     @property

@@ -55,7 +55,6 @@ class Endpoint:
 
     @property
     def login(self) -> Login | None:
-        """The credential, where it is a login."""
         return self.credential if isinstance(self.credential, Login) else None
 
     @property

@@ -108,7 +108,6 @@ def error(
 
 
 def page(status: int, text: str, content_type: str = "text/plain") -> GatewayAnswer:
-    """Return a page of the gateway, in text."""
     return GatewayAnswer(
         status=status,
         headers={"Content-Type": f"{content_type}; charset=utf-8"},

@@ -70,7 +70,6 @@ class Contents:
 
     @property
     def rows(self) -> int:
-        """Number of rows in memory."""
         return self._rows
 
     def made(self, table: str) -> None:
@@ -161,7 +160,6 @@ class Contents:
         return None
 
     def scan(self, table: str, keys: IndexRanges) -> Scan:
-        """Return the rows in the ranges."""
         known = self._tables.get(table)
         if known is None:
             return Scan({}, certain=not self._stored)

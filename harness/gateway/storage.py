@@ -55,7 +55,6 @@ class StorageLimits:
 
     @property
     def partitions(self) -> int:
-        """Number of partitions in memory."""
         return len(self._partitions)
 
     @property

@@ -85,7 +85,6 @@ class PhysicalPartitions:
         return self.numbers[bisect.bisect_right(self.first, hashed) - 1]
 
     def hashes(self, number: int) -> range:
-        """The hashes that a physical partition holds."""
         at = self.numbers.index(number)
         return range(self.first[at], self.first[at + 1] if at + 1 < len(self.first) else HASHES)
 

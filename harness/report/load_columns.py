@@ -33,7 +33,6 @@ _FIRST_IN_CSV = (503, 500, 429)
 
 
 def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
-    """The columns of ``partitions.csv``."""
     written = [
         column
         for column in PARTITION_COLUMNS

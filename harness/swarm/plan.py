@@ -140,7 +140,6 @@ class RunPlan:
     def session_options(
         self, worker: int, accounts: Accounts, budgets: Budgets, clock: Clock
     ) -> tuple[SessionOptions, ...]:
-        """The options of a session to each account."""
         profile = self.profile
         # A random source of its own, so that retries do not change the list of operations.
         rng = random.Random(f"{profile.seed}/{worker}/retry")

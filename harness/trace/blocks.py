@@ -139,7 +139,6 @@ class BlockColumns:
 
 
 def count_of(block: bytes) -> int:
-    """The number of operations in a block."""
     return int.from_bytes(block[:_COUNT_BYTES], "big")
 
 

@@ -90,7 +90,6 @@ class TraceHead:
         return dataclasses.replace(self, keys=least)
 
     def metadata(self) -> dict[str, str]:
-        """The metadata of a file."""
         fields = {name: str(value) for name, value in dataclasses.asdict(self).items()}
         return {
             "format": FORMAT,

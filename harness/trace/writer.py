@@ -129,7 +129,6 @@ class TraceWriter:
         self._end()
 
     def discard(self) -> None:
-        """Delete the trace."""
         self.close()
         shutil.rmtree(self.path, ignore_errors=True)
 

@@ -121,7 +121,6 @@ class MeteringReport:
     trace: list[bytes] = dataclasses.field(default_factory=list)
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the report as one frame."""
         content: bytes = msgpack.packb(_codec().dump_python(self))
         file.write(_LENGTH.pack(len(content)) + content)
         file.flush()

@@ -22,7 +22,6 @@ class InjectedFault(enum.StrEnum):
 
     @property
     def writes_only(self) -> bool:
-        """True for faults of writes only."""
         return self in (InjectedFault.LOST_ANSWER, InjectedFault.UNAPPLIED_WRITE)
 
 

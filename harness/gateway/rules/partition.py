@@ -88,7 +88,6 @@ class PartitionRule:
         return asked
 
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
-        """Take ``entities`` from the bucket of the partition."""
         self.bucket(table, key, now_s).take(entities, now_s)
 
     def bucket(self, table: str, key: str, now_s: float) -> Bucket:
@@ -103,7 +102,6 @@ class PartitionRule:
         return bucket
 
     def give_back(self, table: str, key: str, entities: int, now_s: float) -> None:
-        """Give back ``entities`` to the bucket of the partition."""
         bucket = self._buckets.get((table, key))
         if bucket is not None:
             bucket.give_back(entities, now_s)

@@ -13,7 +13,6 @@ from harness.gateway.requests import Asked
 
 
 def keys_too_long(asked: Asked, limits: RequestUnitLimits) -> bool:
-    """Whether a key in a request is too long."""
     keys = [(asked.partition_key, asked.row_key), *(row[:2] for row in asked.rows)]
     return any(
         _over(partition_key, limits.partition_key_bytes) or _over(row_key, limits.row_key_bytes)

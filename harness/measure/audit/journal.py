@@ -290,7 +290,6 @@ class Journal:
         return sorted(rows, key=lambda row: row.place)
 
     def _row(self, key: RowKey) -> Row | None:
-        """The row with this key; None if it is not kept."""
         place = self._place(key)
         row = self._rows.get(place)
         if row is None:

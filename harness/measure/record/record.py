@@ -271,7 +271,6 @@ class RunRecord(RecordPart):
         return self.model_copy(update={"counts": counts, "accounts": accounts})
 
     def to_json(self) -> str:
-        """The content of ``run.json``."""
         return self.model_dump_json(indent=1) + "\n"
 
     @classmethod

@@ -240,7 +240,6 @@ class EndpointSettings(Part):
         return self
 
     def of(self, service: Service) -> Service:
-        """The service with the targets of this endpoint."""
         raised = self.targets
         if raised is None:
             return service

@@ -239,7 +239,6 @@ def _regression_title(comparison: Comparison) -> str:
 
 
 def measured(subjects: Sequence[Subject]) -> Iterator[tuple[Measure, list[Values | None]]]:
-    """The measures that any subject has, with the values of all."""
     for measure in measures_of([one for subject in subjects for one in subject.records]):
         values = [subject.values(measure) for subject in subjects]
         if any(value is not None for value in values):

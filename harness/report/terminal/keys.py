@@ -102,7 +102,6 @@ def token_words(token: KeyToken) -> str:
 
 
 def time_sentence(shape: KeyShape) -> str:
-    """Whether keys sort by time."""
     token = next((token for token in shape.tokens if token.timed), None)
     if token is None:
         return "No part of the key is a time."

@@ -166,7 +166,6 @@ def screen(
 
 
 def _of_table(columns: Columns, table: int) -> Columns:
-    """The rows of one table."""
     chosen = columns["table"] == table
     return columns if chosen.all() else {name: of[chosen] for name, of in columns.items()}
 

@@ -111,7 +111,6 @@ class Time:
 
     @property
     def begin(self) -> dt.datetime:
-        """Where the history begins."""
         midnight = NOW.replace(hour=0)
         if self.unit == "hours":
             return NOW.replace(minute=0) - dt.timedelta(hours=self.count - 1)

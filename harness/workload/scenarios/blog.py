@@ -52,7 +52,6 @@ class Post:
 
     @property
     def index_row(self) -> str:
-        """RowKey of its index rows."""
         return f"{self.published.stamp}-{self.slug}"
 
 
