@@ -39,7 +39,7 @@ _SATURATED_PERCENT = 97.0
 """Mean CPU of one core from which no measurement of a worker can be trusted."""
 DOUBTFUL_FROM = 0.1
 """From a larger share of saturated seconds on, latencies are only upper bounds."""
-_LATE_S = 0.5
+LATE_S = 0.5
 """An operation sent this much later than its pacer allowed was delayed by the generator."""
 
 
@@ -385,7 +385,7 @@ def limit_of(generator: GeneratorPart, kind: Service, *, held: bool) -> ClientLi
         return ClientLimit("generator", _busy("a worker", generator.busy_share))
     if generator.machine_busy_share >= BUSY_SHARE:
         return _full_machine(generator, kind)
-    if generator.lag_s_max >= _LATE_S:
+    if generator.lag_s_max >= LATE_S:
         late = milliseconds(generator.lag_s_max * 1000)
         return ClientLimit("generator", f"operations were sent up to {late} ms late")
     return None

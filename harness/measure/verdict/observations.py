@@ -34,6 +34,8 @@ SUDDEN_S = 30
 COSTLY_FROM = 0.1
 """Share of all entities from which an operation is named as costly."""
 _MOST_COSTLY = 2
+WAITING_FROM = 0.5
+"""Operations in progress on average from which an application may wait for answers mostly."""
 MANY_FROM = 0.1
 """Share of an operation's regular answers, such as 409, from which they are named."""
 _MOST_SHOWN = 3
@@ -247,6 +249,9 @@ def _rate(evidence: Evidence) -> str:
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
         slowed = snapshot.throttled or evidence.failures.failed_attempts
+        # How many requests an application can have in progress is unknown: most of the time it may
+        # wait for answers.
+        slowed = slowed or evidence.on_the_way >= WAITING_FROM
         return f"{rate}, {best}{'' if slowed else ': the application asked for no more'}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"

@@ -78,12 +78,12 @@ class Limiter:
     Attributes:
         described: Its name.
         headline: Of a client-limited run, the verdict in one short sentence.
-        whose: Likewise, whose limit the measured rate is.
+        rest: Likewise, what the measured rate is: the end of its sentence.
     """
 
     described: str
     headline: str = "The generator was the limit, not the endpoint."
-    whose: str = "of the generator"
+    rest: str = "is the limit of the generator, not of the endpoint"
 
 
 GENERATOR = Limiter(described="the generator")
@@ -98,13 +98,14 @@ LIMITERS = {
     "generator": GENERATOR,
     "machine": Limiter(
         described="other processes on the machine",
-        whose="of what other processes left to the generator",
+        # Whether answers were late by themselves cannot be told.
+        rest="was reached beside them: the limit of the endpoint is unknown",
     ),
     "endpoint": Limiter(described="the endpoint"),
     "users": Limiter(
         described="the users (too few, or pausing between operations)",
         headline="There were too few users for the requested rate.",
-        whose="of so many users",
+        rest="is the limit of so many users, not of the endpoint",
     ),
     "throughput": Limiter(described="the provisioned throughput"),
     "operation": Limiter(described="the cost of single operations"),
@@ -311,13 +312,9 @@ def _part(count: int, throttled: int) -> str:
 
 
 def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPart:
-    whose = LIMITERS[limited_by].whose
+    rate = f"{number(evidence.achieved_per_s)} {evidence.unit.rate}"
     return _reasoned(
-        VerdictResult.CLIENT_LIMITED,
-        limited_by,
-        f"{why}.",
-        f" {number(evidence.achieved_per_s)} {evidence.unit.rate} is the limit {whose}, not of the "
-        "endpoint.",
+        VerdictResult.CLIENT_LIMITED, limited_by, f"{why}.", f" {rate} {LIMITERS[limited_by].rest}."
     )
 
 

@@ -465,7 +465,7 @@ def observe(
             grown.add(operation, new)
         if _of_whole_partition(operation):
             scans[operation.partition] += 1
-        on_partition[operation.partition] += 1
+        on_partition[operation.partition] += len(operation.parts) or 1
         if operation.kind is not Kind.QUERY:
             for part in operation.parts or (operation,):
                 rows.add((operation.partition, part.row_key))

@@ -241,10 +241,12 @@ def _hot_row_share(record: RunRecord, design: KeyDesign | None, hottest: str) ->
     part = next((part for part in record.partitions if part.key == hottest), None)
     if part is None or not part.operations:
         return None
+    # A transaction names many rows at once. Operations that failed count no entities.
+    everything = max(part.entities, part.operations)
     if record.behaviour is not None:
         table = part.partition.table
         rows = [found.hottest_row for found in record.behaviour.tables if found.table == table]
-        return min(1.0, sum(rows) / part.operations)
+        return min(1.0, sum(rows) / everything)
     types = {kind.kind: kind.type for kind in record.operations}
     named = [
         (types.get(kind), count)
@@ -255,7 +257,7 @@ def _hot_row_share(record: RunRecord, design: KeyDesign | None, hottest: str) ->
         return None
     if any(kind == Kind.INSERT for kind, _ in named):
         return None
-    return min(1.0, sum(count for _, count in named) / design.rows.most / part.operations)
+    return min(1.0, sum(count for _, count in named) / design.rows.most / everything)
 
 
 def _tables(

@@ -230,7 +230,7 @@ class Seen:
         queries: Those with the highest entity count first.
         writes: How writes follow one another. Of a profile those go ``together`` that go to the
             partition of the single write before them, and ``saved`` is 0.
-        hot_row_share: Share of the operations on the hottest partition that name one row, at least.
+        hot_row_share: Share of the hottest partition's entities that are of one row, at least.
         requested: The rate of an account that the settings allow, in entities/s; None without a
             limit. ``requested_setting`` is what limits it.
         loaded_partitions: Number of partitions before the load, with ``loaded_entities``, of which

@@ -194,10 +194,7 @@ class Search(Part):
         """Clause that says why a step failed, with its figures."""
         achieved = f"{number(outcome.achieved_per_s)} were served"
         if outcome.failed is Limit.CLIENT:
-            return (
-                f"the generator was the limit ({achieved}), so that the endpoint may serve more; "
-                "add processes or machines"
-            )
+            return f"the generator was the limit ({achieved}), so that the endpoint may serve more"
         if outcome.failed is Limit.THROTTLED:
             return (
                 f"{percent(outcome.throttled_ratio)} of attempts were throttled, more than "

@@ -10,7 +10,7 @@ import math
 
 from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import BUSY_SHARE
+from harness.measure.verdict.evidence import BUSY_SHARE, LATE_S
 from harness.model.figures import counted, milliseconds, number, of_core
 from harness.model.services.service import Targets
 from harness.model.sessions import session_named
@@ -47,6 +47,14 @@ def generator_size(seen: Seen) -> Assessment | None:
     capacity, full = record.generator.capacity, _full_machine(record)
     if capacity is not None and full is not None:
         return _on_full_machine(record, seen.targets, capacity, full)
+    generator = record.generator
+    if generator.lag_s_max >= LATE_S and generator.busy_share < BUSY_SHARE:
+        late = f"{milliseconds(generator.lag_s_max * 1000)} ms"
+        return offends(
+            f"No worker had a full core, and operations were sent up to {late} late.",
+            change="Find what held the generator up, such as a suspended machine or a stopped "
+            "process, and repeat the run.",
+        )
     rate, named = _rate(record, seen.targets)
     processes = None if capacity is None or rate is None else capacity.processes_for(rate)
     if capacity is None or processes is None or not capacity.machines:

@@ -126,7 +126,9 @@ def hot_row(seen: Seen) -> Assessment | None:
         return untold("How often a row is used is not in the record.") if seen.recorded else None
     about = "At least" if seen.recorded else "About"
     hottest = seen.shares.hottest
-    why = f"{about} {percent(share)} of the operations on partition {hottest!r} name one row"
+    why = (
+        f"{about} {percent(share)} of the entities counted for partition {hottest!r} are of one row"
+    )
     if not seen.hot_row or severity is Severity.FINE:
         return fine(f"{why}.")
     return Assessment(

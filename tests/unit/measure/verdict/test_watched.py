@@ -19,6 +19,8 @@ from tests.support.records import altered
         (CALM, "1,000 in the best 10 s: the application asked for no more."),
         # Its SDK would have asked earlier.
         (snapshot_of({"shop/p0": 1000}, throttled_per_s=1), "1,000 in the best 10 s."),
+        # It may have waited for answers for most of the time.
+        (snapshot_of({"shop/p0": 1000}, operations_per_s=200), "1,000 in the best 10 s."),
     ],
 )
 def test_an_application_in_back_off_would_have_asked_for_more(snapshot: Any, says: str) -> None:

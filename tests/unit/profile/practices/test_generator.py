@@ -109,6 +109,12 @@ FULL = {"busy_share": 0.9, "cpu_percent": 99.0}
             "the emulator among them, took 59%",
             "--processes",
         ),
+        # It was stopped for a while: no process more would help.
+        (
+            evidence(SLOW, generator=generator(lag_s_max=2.5), wanted_per_s=1500.0),
+            "find what held the generator up",
+            "--processes",
+        ),
         # Request units have no target in entities per second.
         (
             limited(load(), kind=COSMOS, targets=None),
@@ -276,6 +282,6 @@ def test_other_processes_that_use_up_the_machine_are_the_limit(
     assert (verdict.result, verdict.limited_by) == ("client_limited", limited_by)
     assert "saturated in 79% of the seconds (workers" in verdict.sentence
     others = "other processes 79%" in verdict.sentence
-    assert others is ("what other processes left" in verdict.sentence) is (limited_by == "machine")
+    assert others is ("was reached beside them" in verdict.sentence) is (limited_by == "machine")
     held = judge(evidence(SLOW, wanted_per_s=1000.0, generator=busy))
     assert held.result == "within_target"
