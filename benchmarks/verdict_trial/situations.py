@@ -89,7 +89,8 @@ def twenty(more: str, **run: Any) -> Run:
 
 def search(start: int, most: int, more: str = "", **run: Any) -> Run:
     steps = f"search.start_per_s={start} search.max_per_s={most} search.settle_s=1"
-    steps += " search.hold_s=3 search.confirm_s=4 search.precision=0.15 search.most_steps=8"
+    steps += " search.hold_s=3 search.confirm_s=4 search.measure_s=20 search.precision=0.15"
+    steps += " search.most_steps=8"
     settings = f"keys.rows_per_partition=100 {steps} {more}"
     return Run(profile="find-limit", settings=settings, **{"options": "-u 20", **run})
 
@@ -100,6 +101,7 @@ FAILING = ("Failing:", "The endpoint, or the way to it")
 CAPACITY = ("at its capacity",)
 SILENT = ("did not answer",)
 SPLIT = ("finer PartitionKey",)
+MORE = ("Use --processes", "machines with")
 WITHIN = ("Within target",)
 
 CLOSED = [
@@ -131,8 +133,8 @@ CLOSED = [
         play=one(f"{LARGE} {at(2500)}", azure=True, services=of(bucket(1500))),
         outcome=("throttled, partition",),
         sentence=("for partition 'p0'",),
-        first_screen=("finer PartitionKey",),
-        never=(*WITHIN, "far below", "account was throttled"),
+        first_screen=("Use a finer PartitionKey",),
+        never=(*WITHIN, "far below", "account was throttled", "Split the row"),
     ),
     Situation(
         name="haproxy-low",
@@ -224,7 +226,7 @@ CLOSED = [
         group="closed",
         cause="the service works on one request at a time, each for 10 ms; 400/s are asked for",
         truth="the endpoint is at its capacity of 100 requests/s",
-        play=one(f"{POINTS} {at(400)}", options="-u 16 -r 4 -t 8s", services=of({"work_s": 0.01})),
+        play=one(f"{POINTS} {at(400)}", options="-u 8 -r 1 -t 8s", services=of({"work_s": 0.01})),
         outcome=("endpoint_limited",),
         sentence=("at its capacity",),
         never=(*THROTTLED, *WITHIN, "more users are needed"),
@@ -274,7 +276,7 @@ CLOSED = [
         truth="others keep the machine busy: the rate is no limit of the endpoint",
         play=one(f"{POINTS} {at(3000)}", options="-u 20 -t 7s", burnt=2),
         outcome=("client_limited",),
-        sentence=("not of the endpoint", "other"),
+        sentence=("other processes",),
         never=(*WITHIN, *THROTTLED, *CAPACITY, *FAILING),
     ),
     Situation(
@@ -283,7 +285,8 @@ CLOSED = [
         cause="the run has only one core, which two other processes use; 100/s are held",
         truth="the rate is held; latencies are only upper bounds",
         play=one(
-            f"{at(100)} conditions=['p99(service)<0.1ms','throttled_ratio<1%']",
+            at(100),
+            options="-u 8 -t 7s --set \"conditions=['p99(service)<0.1ms','throttled_ratio<1%']\"",
             burnt=1,
             pinned=True,
         ),
@@ -303,7 +306,14 @@ CLOSED = [
             changes=((3.0, "run", "stop"), (5.5, "run", "continue")),
         ),
         outcome=("client_limited", "inconclusive", "within_target"),
-        never=(*SILENT, *FAILING, *THROTTLED, *CAPACITY, "no operation succeeded"),
+        never=(
+            *SILENT,
+            *FAILING,
+            *THROTTLED,
+            *CAPACITY,
+            "no operation succeeded",
+            "Use --processes",
+        ),
     ),
     Situation(
         name="slow-generator",
@@ -401,8 +411,9 @@ SEARCHES = [
         truth="about 1,000 entities/s, by throttling",
         play=search(400, 3000, LARGE, azure=True, services=of(bucket(1000))),
         outcome=("throttled",),
+        sentence=("The limit is | Highest sustainable rate",),
         rate_per_s=(800.0, 1100.0),
-        never=("At least",),
+        never=("Split the row",),
     ),
     Situation(
         name="search-generator",
@@ -459,7 +470,7 @@ WORKERS = [
             changes=((3.0, "worker", "stop"), (6.0, "worker", "continue")),
         ),
         outcome=("within_target", "client_limited", "inconclusive"),
-        never=(*SILENT, *FAILING, *CAPACITY),
+        never=(*SILENT, *FAILING, *CAPACITY, *MORE),
     ),
 ]
 
@@ -494,7 +505,7 @@ WATCHES = [
         truth="p1 is throttled, which the program does not see",
         play=Watch(between="time.sleep(0.01)", service=of(bucket(4, "p1"))[0]),
         outcome=("throttled",),
-        sentence=("all of them for partition 'p1'",),
+        sentence=("all of them for partition 'orders/p1'",),
         never=(*WITHIN, "asked for no more"),
     ),
     Situation(
@@ -502,7 +513,7 @@ WATCHES = [
         group="watch",
         cause="every answer takes 50 ms, and the program sends the next request at once",
         truth="within the target, but slow answers kept the program from asking for more",
-        play=Watch(between="time.sleep(0)", service=of({"delay_s": 0.05})[0]),
+        play=Watch(between="time.sleep(0)", seconds=10.0, service=of({"delay_s": 0.05})[0]),
         outcome=("within_target", "endpoint_limited"),
         never=("asked for no more", *THROTTLED, *FAILING),
     ),
@@ -553,7 +564,7 @@ COMPARISONS = [
                 ten(AT_150, services=of(per_s=60)),
             ),
         ),
-        sentence=("B is throttled less than A",),
+        sentence=("single-partition, which was throttled | B is throttled less than A",),
         conditions=(True, True),
         never=("No difference that", "A is throttled less"),
     ),
@@ -580,7 +591,7 @@ TWO_CAUSES = [
         truth="too few users for 2,500 entities/s; a limit of the partition was not reached",
         play=one(
             f"{LARGE} {at(2500)}",
-            options="-u 2 -t 8s",
+            options="-u 2 -t 15s",
             azure=True,
             services=of(bucket(1500), {"delay_s": 0.2}),
         ),
@@ -637,7 +648,14 @@ TWO_CAUSES = [
         truth="nothing about the endpoint's capacity can be said",
         play=one(f"{POINTS} {at(3000)}", options="-u 40", services=of({"delay_s": 0.05}), burnt=2),
         outcome=("client_limited",),
-        never=(*WITHIN, *THROTTLED, *CAPACITY, *FAILING),
+        never=(
+            *WITHIN,
+            *THROTTLED,
+            *CAPACITY,
+            *FAILING,
+            "not of the endpoint",
+            "not the endpoint's",
+        ),
     ),
     Situation(
         name="killed-worker-and-limit",
@@ -691,7 +709,7 @@ TWO_CAUSES = [
         truth="p1 is throttled, and latencies are only upper bounds",
         play=Watch(between="time.sleep(0.01)", service=of(bucket(4, "p1"))[0], burnt=2),
         outcome=("throttled",),
-        sentence=("for partition 'p1'",),
+        sentence=("for partition 'orders/p1'",),
         first_screen=("only upper bounds",),
         never=(*WITHIN, "asked for no more"),
     ),
