@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import itertools
 import multiprocessing
 import sys
 import tempfile
@@ -23,14 +24,14 @@ from harness.commands.common import (
     write_page,
 )
 from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
-from harness.commands.whatif import Steps, positive_factor
+from harness.commands.whatif import Steps, positive_factor, take_rows
 from harness.gateway.limits import limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.errors import SetupError, cut
 from harness.model.figures import duration, percent
 from harness.model.process import search_rarely
-from harness.report.advise import Given, advice_json, advice_text
+from harness.report.advise import Given, advice_json, advice_text, scheme_files
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
 from harness.report.web.advise_page import advise_page
@@ -89,6 +90,7 @@ class Advise:
             help="what a key is made of: partition_key={tenant}_{day}, or row_key=..., or a "
             "regular expression with named groups; can be repeated",
         )
+        take_rows(parser)
         parser.add_argument(
             "--write", type=Path, metavar="DIR", help="write the proposed schemes as TOML"
         )
@@ -108,25 +110,31 @@ class Advise:
             limits_name=Path(args.limits).stem,
             rate=args.rate,
             given=dict(parsed_all("--fields", args.fields, fields_of)),
+            rows=dict(args.rows),
         )
         search_rarely()
         with (
             opened(args.file, Progress("reading the log"), rows=True) as trace,
             tempfile.TemporaryDirectory(prefix="table-advice-") as scratch,
+            (calculation := _Calculation()).pool,
         ):
             folder = Path(scratch)
             found = advise(
                 trace,
                 question,
                 folder,
-                _Calculation(question),
+                calculation,
                 name=args.file.name,
                 version=__version__,
             )
             verified = _verified(trace, args.file, found, question, folder) if args.verify else None
         if args.write is not None:
             _write(found, args.write)
-        given = Given(str(args.file), args.limits, "" if args.write is None else str(args.write))
+        said = [("--rows", f"{table}={rows}" if table else f"{rows}") for table, rows in args.rows]
+        said += [("--fields", text) for text in args.fields]
+        further = [*itertools.chain(*said)]
+        folder_given = "" if args.write is None else str(args.write)
+        given = Given(str(args.file), args.limits, further, folder_given)
         if args.html is not None:
             write_page(args.html, advise_page(found, given))
         if args.json:
@@ -168,27 +176,32 @@ def _verified(
 class _Calculation:
     """Calculates schemes, in two processes where that saves time, and shows the progress."""
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        # It starts its process when it gets work.
+        self.pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
 
     def __call__(
-        self, trace: Trace, tried: Sequence[Candidate], first_limits: bool
+        self,
+        question: Question,
+        trace: Trace,
+        tried: Sequence[Candidate],
+        first_limits: bool,
+        recorded: bool,
     ) -> WhatIfRecord:
-        steps, asked = Steps(trace.operations), self._question.asked
+        steps = Steps(trace.operations)
         work = trace.operations * len(tried) * (_TRIES if first_limits else 1)
         try:
             if len(tried) < 2 or work < _TOGETHER:
-                return asked(trace, tried, first_limits, steps)
-            context = multiprocessing.get_context("spawn")
-            with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-                half = self._question, trace.path, tried[1::2], first_limits
-                job = pool.submit(_calculated, *half)
-                found = asked(trace, tried[::2], first_limits, steps)
-                others = job.result().schemes[1:]
+                return question.asked(trace, tried, first_limits, recorded, steps)
+            half, other = tried[recorded::2], tried[not recorded :: 2]
+            job = self.pool.submit(_calculated, question, trace.path, other, first_limits)
+            found = question.asked(trace, half, first_limits, recorded, steps)
+            parts = [*found.schemes, *job.result().schemes]
         finally:
             steps.end()
-        parts = {part.name: part for part in (*found.schemes[1:], *others)}
-        ordered = [found.schemes[0], *(parts[one.name] for one in tried)]
+        order = {one.name: place for place, one in enumerate(tried)}
+        ordered = sorted(parts, key=lambda part: order.get(part.name, -1))
         return found.model_copy(update={"schemes": tuple(ordered)})
 
 
@@ -197,7 +210,7 @@ def _calculated(
 ) -> WhatIfRecord:
     trace = Trace(path)
     try:
-        return question.asked(trace, tried, first_limits)
+        return question.asked(trace, tried, first_limits, False)
     finally:
         trace.close()
 
@@ -206,9 +219,8 @@ def _write(found: AdviceRecord, folder: Path) -> None:
     """Write the proposed schemes; a `SetupError` says why they cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for table in found.tables:
-            for proposal in table.proposals:
-                write_whole(folder / f"{proposal.name}.toml", proposal.scheme)
+        for name, scheme in itertools.chain(*scheme_files(found)):
+            write_whole(folder / name, scheme)
     except OSError as error:
         raise SetupError(
             f"{cut(str(folder))} cannot be written ({error.strerror or error})"

@@ -33,6 +33,8 @@ from harness.trace.whatif.whatif import what_if
 
 _MOST_WIDTH = 140
 _MOST_SCHEMES = 12
+_MOST_FACTOR = 10_000.0
+"""Up to this multiple of the traffic a first limit is looked for."""
 
 
 class WhatIf:
@@ -99,15 +101,7 @@ class WhatIf:
             metavar="N",
             help="over how many physical partitions (default: as few as can have it)",
         )
-        parser.add_argument(
-            "--rows",
-            action="append",
-            default=[],
-            type=_rows,
-            metavar="[TABLE=]N",
-            help="rows that each table, or this one, had before the trace; without it, what "
-            "queries would read besides is counted as far as the trace shows it, a lower bound",
-        )
+        take_rows(parser)
         parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
         parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("whatif"))
 
@@ -131,7 +125,7 @@ class WhatIf:
                 name=args.file.name,
                 limits_name=Path(args.limits).stem,
                 rate=args.rate or 1.0,
-                factors=args.rate is not None,
+                most_factor=0.0 if args.rate is None else _MOST_FACTOR,
                 version=__version__,
                 rows_said=dict(args.rows),
                 progress=progress,
@@ -183,6 +177,18 @@ def positive_factor(text: str) -> float:
     if not 0.001 <= value <= 10_000:
         raise argparse.ArgumentTypeError(f"must be a number from 0.001 to 10000, not {cut(text)!r}")
     return value
+
+
+def take_rows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rows",
+        action="append",
+        default=[],
+        type=_rows,
+        metavar="[TABLE=]N",
+        help="rows that each table, or this one, had before the trace; without it, what "
+        "queries would read besides is counted as far as the trace shows it, a lower bound",
+    )
 
 
 def _rows(text: str) -> tuple[str, int]:

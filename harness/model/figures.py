@@ -5,6 +5,7 @@ Every output rounds with these functions, so that a figure reads the same wherev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -35,6 +36,13 @@ def percent(share: float) -> str:
     if value >= 0.95:
         return f"{min(value, 99.9):.1f}%"
     return f"{value:.2f}%" if value >= 0.01 else "<0.01%"
+
+
+def multiple(factor: float) -> str:
+    """A multiple of traffic, in steps of about a tenth: it is known to 5 %. ``2.6``, ``30``."""
+    power = 10.0 ** math.floor(math.log10(factor))
+    step = power * (0.1 if factor < 2 * power else 0.2 if factor < 5 * power else 1)
+    return f"{round(round(factor / step) * step, 6):,.10g}"
 
 
 def per_operation(attempts: float) -> str:

@@ -33,34 +33,50 @@ class Given:
     """What the command line gave, for the commands that verify the advice.
 
     Attributes:
+        further: Its other options.
         folder: Of the schemes that were written; empty if they were not.
     """
 
     trace: str
     limits: str
+    further: Sequence[str] = ()
     folder: str = ""
+
+
+def scheme_files(found: AdviceRecord) -> list[list[tuple[str, str]]]:
+    """Names of files and contents of the proposed schemes, of each table that has some."""
+    changed = [table for table in found.tables if table.proposals]
+    return [
+        [(f"{_prefix(table) if len(changed) > 1 else ''}{one.name}.toml", one.scheme) for one in of]
+        for table, of in ((table, table.proposals) for table in changed)
+    ]
+
+
+def _prefix(table: TableAdvicePart) -> str:
+    return "".join(filter(str.isalnum, table.table)) + "-"
 
 
 def commands(found: AdviceRecord, given: Given) -> list[str]:
     """The commands that verify the recommendations."""
-    trace = shlex.quote(given.trace)
-    limits = shlex.quote(given.limits)
+    trace, limits = shlex.quote(given.trace), shlex.quote(given.limits)
     rate = "" if found.rate == 1 else f" --rate {found.rate:g}"
     judged = "" if given.limits == "published" else f" --limits {limits}"
-    proposed = [table.proposals for table in found.tables if table.proposals]
+    proposed = scheme_files(found)
     if not proposed:
         return []
     if not given.folder:
-        return [f"harness advise {trace}{rate}{judged} --write keys/"]
-    folder = shlex.quote(given.folder.rstrip("/"))
-    schemes = [f"{folder}/{one.name}.toml" for one in proposed[0]]
-    keys = " ".join(f"--keys {scheme}" for scheme in schemes)
+        further = "".join(f" {shlex.quote(one)}" for one in given.further)
+        asked = f"harness advise {trace}{rate}{judged}{further}"
+        return [f"{asked} --verify", f"{asked} --write keys/"]
+    folder = given.folder.rstrip("/")
+    schemes = [[shlex.quote(f"{folder}/{name}") for name, _ in of] for of in proposed]
+    keys = [" ".join(f"--keys {scheme}" for scheme in of) for of in schemes]
     speed = "" if found.rate == 1 else f" --set replay.speed={found.rate:g}"
     replay = f"harness run replay --set replay.trace={trace}{speed}"
     return [
-        f"harness whatif {trace} {keys}{rate}{judged} --html whatif.html",
+        *(f"harness whatif {trace} {of}{rate}{judged} --html whatif.html" for of in keys),
         f"{replay} --throttling {limits}",
-        f"{replay} --set replay.keys={schemes[0]} --throttling {limits}",
+        f"{replay} --set replay.keys={schemes[0][0]} --throttling {limits}",
     ]
 
 

@@ -161,14 +161,14 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
 
 
 RANKING = ("", "keys", "throttled", "billable", "scanned", "hottest partition")
-"""Headings of the schemes in their order; with factors follows the first limit."""
+"""Headings of the schemes in their order; with multiples follows the first limit."""
 
 
 def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list[str], float]]]:
     """The schemes in their order, one a row: headings, and of each its texts and the share of the
     limit that its hottest partition has.
     """
-    headings = [*RANKING, *(["first limit"] if found.factors else [])]
+    headings = [*RANKING, *(["first limit"] if found.most_factor else [])]
     rows = []
     for part in in_order(found):
         peak, limit = best_10s(part.partition_peaks), found.partition_per_s
@@ -182,7 +182,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
             marked(part, f"{part.price.walked:,}"),
             marked(part, f"{number(peak.per_s)}/s"),
         ]
-        if found.factors:
+        if found.most_factor:
             texts.append(first_limit_text(found, part))
         rows.append((part, texts, peak.per_s / limit))
     return headings, rows

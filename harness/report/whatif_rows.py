@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import marked
-from harness.model.figures import duration, number, percent
+from harness.model.figures import duration, multiple, number, percent
 from harness.model.partition import MADE_UP
 from harness.report.names import partition_name
 
@@ -150,11 +150,10 @@ def account_10s(found: WhatIfRecord, part: SchemePart) -> float:
 def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
     bounded = part.price.walked_is_lower_bound
     if (first := part.first_limit) is None:
-        none = "not known" if bounded else "none up to x 10,000"
-        return none if found.factors else ""
-    factor = f"{first.factor:,.0f}" if first.factor >= 10 else f"{first.factor:.2g}"
+        none = "not known" if bounded else f"none up to x {multiple(found.most_factor)}"
+        return none if found.most_factor else ""
     # The more the queries walk, the earlier is the limit met.
-    return f"{'≤ ' if bounded else ''}x {factor}, {first.rule}"
+    return f"{'≤ ' if bounded else ''}x {multiple(first.factor)}, {first.rule}"
 
 
 def _total(found: WhatIfRecord, part: SchemePart) -> str:

@@ -26,7 +26,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record_known(next(one for one in KNOWN if one.name == "log by day"), trace)
     question = Question(limits=LIMITS, limits_name="a fiftieth")
     with opened(trace) as recorded:
-        found = advise(recorded, question, folder, question.asked, name="log")
+        found = advise(recorded, question, folder, name="log")
     path = folder / "keys.html"
     path.write_text(advise_page(found, Given("log", "published")), encoding="utf-8")
     return path

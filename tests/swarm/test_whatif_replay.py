@@ -124,7 +124,7 @@ def test_a_replay_meets_its_first_limit_at_the_calculated_factor(
     trace = EXAMPLES / name / f"{name}.parquet"
     limits = limits_file(tmp_path, partition, account)
     found = what_if(
-        Trace(trace), [], load_limits(limits), name=name, limits_name="test", factors=True
+        Trace(trace), [], load_limits(limits), name=name, limits_name="test", most_factor=10_000.0
     )
     first = found.schemes[0].first_limit
     assert first is not None

@@ -62,7 +62,7 @@ class TableAdvicePart(RecordPart):
         headline: The answer in a line.
         reason: Why: today, what changes, and its price.
         stays_bad: What no proposal changes.
-        fields: What the keys are made of; ``example`` shows one entity.
+        fields: What the keys are made of.
         tried: Key schemes that were tried, of which ``simulated`` exactly.
         found: The traffic to this table as recorded and under the proposals; None if the keys were
             not looked at.
@@ -76,7 +76,6 @@ class TableAdvicePart(RecordPart):
     proposals: tuple[ProposalPart, ...] = ()
     stays_bad: tuple[str, ...] = ()
     fields: tuple[FieldPart, ...] = ()
-    example: tuple[str, str] = ("", "")
     tried: int = 0
     simulated: int = 0
     found: WhatIfRecord | None = None

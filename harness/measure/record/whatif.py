@@ -141,7 +141,7 @@ class SchemePart(RecordPart):
         retried: Throttling with exponential back-off.
         refused: An example of a key that the service would refuse, and why.
         heat: Load in the recorded seconds, whatever the rate is.
-        first_limit: None if no multiple was tried (`WhatIfRecord.factors`), or none throttles.
+        first_limit: None if none was looked for (`WhatIfRecord.most_factor`), or none throttles.
         properties: Those that its keys are made of.
         rank: 1 is the best of all schemes, equals share a rank; 0 would break the application. See
             `harness.measure.verdict.ranking`.
@@ -193,10 +193,11 @@ class WhatIfRecord(RecordPart):
         account_per_s: Limit of the account; of Cosmos DB what is provisioned.
         physical: None for limits of Azure Storage.
         retry: The back-off, in words.
-        factors: Multiples of the traffic were tried, to find the first limit.
+        most_factor: Multiple of the traffic up to which the first limit was looked for; 0 if it was
+            not.
     """
 
-    schema_version: int = 2
+    schema_version: int = 3
     harness_version: str = ""
     trace: str
     started_at: int
@@ -208,6 +209,6 @@ class WhatIfRecord(RecordPart):
     account_per_s: float
     physical: Annotated[PhysicalPart | None, IF_ANY] = None
     retry: str
-    factors: bool = False
+    most_factor: float = 0.0
     damage: tuple[str, ...] = ()
     schemes: tuple[SchemePart, ...]

@@ -7,8 +7,10 @@ of the best of these the traffic at which each meets its first limit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.gateway.limits import GatewayLimits
@@ -20,6 +22,7 @@ from harness.measure.record.advice import (
     TableAdvicePart,
 )
 from harness.measure.record.whatif import WhatIfRecord
+from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
 from harness.trace.advise.candidates import (
     Candidate,
@@ -29,6 +32,7 @@ from harness.trace.advise.candidates import (
     splitting,
 )
 from harness.trace.advise.judging import (
+    PLENTY,
     Trial,
     alternatives,
     finalists,
@@ -44,11 +48,12 @@ from harness.trace.advise.reasons import (
     reservations,
     trade,
 )
-from harness.trace.advise.traffic import TableTraffic, TraceTables
+from harness.trace.advise.traffic import MOST_TABLES, TableTraffic, TraceTables
 from harness.trace.advise.understanding import Understanding, understood
 from harness.trace.head import TraceError
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import Progress
+from harness.trace.whatif.rows_before import EVERY_TABLE, require_rows_of
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.screening import screen
 from harness.trace.whatif.whatif import what_if
@@ -67,21 +72,29 @@ class Question:
     Attributes:
         rate: Multiple of the recorded traffic.
         given: Regular expressions of the keys, as in `understood`.
+        rows: The rows of tables before the trace; see `harness.trace.whatif.rows_before`.
     """
 
     limits: GatewayLimits
     limits_name: str
     rate: float = 1.0
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rows: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def about(self, table: str) -> Question:
+        """The question of a trace that has no other table."""
+        said = self.rows.get(table.lower(), self.rows.get(EVERY_TABLE))
+        return dataclasses.replace(self, rows={} if said is None else {EVERY_TABLE: said})
 
     def asked(
         self,
         trace: Trace,
         tried: Sequence[Candidate],
         first_limits: bool,
+        recorded: bool = True,
         progress: Progress = lambda step, operations: None,
     ) -> WhatIfRecord:
-        """Today's keys and the tried ones side by side."""
+        """Today's keys, unless they are not ``recorded``, and the tried ones side by side."""
         return what_if(
             trace,
             [one.scheme for one in tried],
@@ -89,12 +102,14 @@ class Question:
             name=trace.path.name,
             limits_name=self.limits_name,
             rate=self.rate,
-            factors=first_limits,
+            most_factor=PLENTY * self.rate if first_limits else 0.0,
+            rows_said=self.rows,
+            recorded=recorded,
             progress=progress,
         )
 
 
-Calculate = Callable[[Trace, Sequence[Candidate], bool], WhatIfRecord]
+Calculate = Callable[[Question, Trace, Sequence[Candidate], bool, bool], WhatIfRecord]
 """Does what `Question.asked` does."""
 
 
@@ -102,7 +117,7 @@ def advise(
     trace: Trace,
     question: Question,
     scratch: Path,
-    calculate: Calculate,
+    calculate: Calculate = Question.asked,
     *,
     name: str,
     version: str = "",
@@ -120,14 +135,16 @@ def advise(
         overview = tables.overview()
         if not overview:
             raise SetupError(f"{cut(name)} has no readable operation")
+        require_rows_of(question.rows, [traffic.table for traffic in overview])
         advised = [
-            _advised(tables, traffic, question, calculate, first=not place)
-            for place, traffic in enumerate(overview)
+            _advised(tables, traffic, question.about(traffic.table), calculate, first=not place)
+            for place, traffic in enumerate(overview[:MOST_TABLES])
         ]
     except TraceError as error:
         raise SetupError(f"{cut(name)} cannot be read ({cut(str(error))})") from error
     finally:
         tables.close()
+    _require_used(question.given, advised)
     seconds = max(one.seconds for one in overview)
     return AdviceRecord(
         harness_version=version,
@@ -157,17 +174,24 @@ def _advised(
         return bare.model_copy(update={"answer": KeyAnswer.UNKNOWN, "headline": said})
     if not first and (said := far_from_limits(traffic, question.limits, question.rate)):
         return bare.model_copy(update={"headline": said})
+    calculated = functools.partial(calculate, question)
+
+    def beside(tried: Sequence[Candidate], first_limits: bool) -> WhatIfRecord:
+        """The busiest traffic under keys, beside today's."""
+        found = calculated(busiest, tried, first_limits, False)
+        return found.model_copy(update={"schemes": ranked((today.part, *found.schemes))})
+
     traffic = tables.looked_at(traffic)
     own = tables.alone(traffic.table)
     # A first limit is met in the busiest seconds, so that these are enough to find it.
     busiest = tables.busiest(own)
-    found = calculate(busiest, (), True)
+    found = calculated(busiest, (), True, True)
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given, traffic.properties)
-    bare = bare.model_copy(update=_understood(understanding))
+    bare = bare.model_copy(update={"fields": tuple(_fields(understanding))})
     longer = of_longer_time(understanding, traffic.table, traffic.ranges)
     if today.far or not traffic.keys:
-        whole = _whole(calculate, own, busiest, found, ())
+        whole = _whole(calculated, own, busiest, found, ())
         bare = bare.model_copy(update={"found": whole})
         today = Trial(whole, whole.schemes[0])
         fine = KeyEvidence(traffic=traffic, today=today, longer=longer)
@@ -190,17 +214,16 @@ def _advised(
         rate=question.rate,
     )
     chosen = screened(loads, tried, served, _OPERATIONS)[:_MOST_SIMULATED]
-    exact = calculate(busiest, [*chosen, *bounds], False)
+    exact = beside([*chosen, *bounds], False)
     many = busiest.operations * _MOST_SIMULATED > _OPERATIONS
     last = finalists(_trials(exact, chosen), today, _FINALISTS_OF_MANY if many else _FINALISTS)
-    found = calculate(busiest, last, True)
+    found = beside(last, True)
     judged = _trials(found, last)
-    today = Trial(found, found.schemes[0])
     # What is rare shows in the whole traffic only.
     while True:
         best = recommended(judged, today)
         proposed = [] if best is None else [best, *alternatives(judged, best, today)]
-        whole = _whole(calculate, own, busiest, found, [one.candidate for one in proposed])
+        whole = _whole(calculated, own, busiest, found, [one.candidate for one in proposed])
         kept_today = Trial(whole, whole.schemes[0])
         trials = _trials(whole, [one.candidate for one in proposed])
         proposals = [one for one in trials if helps(one, kept_today)]
@@ -245,7 +268,7 @@ def _served(busiest: Trace, found: WhatIfRecord) -> tuple[float, float]:
 
 
 def _whole(
-    calculate: Calculate,
+    calculated: Callable[[Trace, Sequence[Candidate], bool, bool], WhatIfRecord],
     own: Trace,
     busiest: Trace,
     found: WhatIfRecord,
@@ -256,13 +279,13 @@ def _whole(
     ``found`` has the first limits, of the busiest seconds.
     """
     parts = {part.name: part for part in found.schemes}
-    whole = found if own is busiest else calculate(own, proposed, False)
+    whole = found if own is busiest else calculated(own, proposed, False, True)
     kept = [found.schemes[0].name, *(one.name for one in proposed)]
     schemes = {part.name: part for part in whole.schemes}
     ordered = [
         schemes[name].model_copy(update={"first_limit": parts[name].first_limit}) for name in kept
     ]
-    return whole.model_copy(update={"factors": True, "schemes": tuple(ordered)})
+    return whole.model_copy(update={"most_factor": found.most_factor, "schemes": ranked(ordered)})
 
 
 def _trials(found: WhatIfRecord, tried: Sequence[Candidate]) -> list[Trial]:
@@ -286,16 +309,24 @@ def _proposal(trial: Trial, best: Trial) -> ProposalPart:
     )
 
 
-def _understood(found: Understanding) -> dict[str, object]:
-    fields = [
-        FieldPart(
+def _fields(found: Understanding) -> Iterator[FieldPart]:
+    for part in found.parts:
+        token = part.token
+        yield FieldPart(
             key="property" if part.of_property else "RowKey" if part.of_row else "PartitionKey",
             name=part.name,
-            kind=f"{part.token.kind}: {part.token.form}" if part.token.form else part.token.kind,
+            kind=f"{token.kind}: {token.form}" if token.form else token.kind,
             different=len(part.values),
-            examples=tuple(part.token.examples[:3]),
+            examples=tuple(token.examples[:3]),
         )
-        for part in found.parts
-    ]
-    keys = found.examples[0][0] if found.examples else ("", "")
-    return {"fields": tuple(fields), "example": keys}
+
+
+def _require_used(given: Mapping[str, str], tables: Iterable[TableAdvicePart]) -> None:
+    """Raise `SetupError` if a template of ``--fields`` named nothing in any table."""
+    names = {field.name for table in tables for field in table.fields}
+    for key, pattern in given.items():
+        if names.isdisjoint(re.compile(pattern).groupindex):
+            raise SetupError(
+                f"--fields {key}: it matches fewer than half of the keys of any table that was "
+                "looked at, or names no part that differs"
+            )

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
 from harness.trace.advise.candidates import Candidate
-from harness.trace.whatif.first_limit import MOST_FACTOR
 from harness.trace.whatif.screening import ScreenedScheme
 
 ENOUGH = 2.0
 """A limit at this multiple of the asked traffic is far: the traffic can double."""
-_PLENTY = 10 * ENOUGH
+PLENTY = 10 * ENOUGH
+"""Up to this multiple of the asked traffic a first limit is looked for: nobody asks for more."""
 _LEAST_FACTOR = 1e-6
 _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
@@ -68,7 +68,7 @@ class Trial:
             factors.append(first.factor / found.rate)
         if self.throttled and by_account(part) < 1:
             factors.append(1.0)
-        return max(_LEAST_FACTOR, min(factors, default=MOST_FACTOR))
+        return max(_LEAST_FACTOR, min(factors, default=PLENTY))
 
     @property
     def until(self) -> float:
@@ -99,7 +99,7 @@ class Trial:
         of, whole = self.standing, max(1, self.part.price.operations)
         return (
             round(self.throttled, 3),
-            -round(min(self.until, _PLENTY), 1),
+            -round(min(self.until, PLENTY), 1),
             round(of.billable / whole, 2),
             round(of.walked / whole, 1),
             self.candidate.distance,
@@ -152,7 +152,7 @@ def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Tri
         and one.objectives != best.objectives
         and not any(_dominates(other, one) for other in trials)
     ]
-    later = [one for one in front if min(one.until, _PLENTY) >= _BETTER * best.until]
+    later = [one for one in front if min(one.until, PLENTY) >= _BETTER * best.until]
     found = [min(later, key=lambda one: (*one.objectives[:2], _nearest(one)))] if later else []
     rest = [one for one in front if one not in found]
     return [*found, *sorted(rest, key=_nearest)][:2]

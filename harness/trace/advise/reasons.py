@@ -8,13 +8,13 @@ from typing import Any
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
-from harness.measure.record.whatif import SchemePart
+from harness.measure.record.whatif import HotPart, SchemePart
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
-from harness.model.figures import agreed, counted, duration, listed, number, percent
+from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import Candidate
-from harness.trace.advise.judging import ACCOUNT, ENOUGH, Trial, by_account
-from harness.trace.advise.traffic import QueriedPart, TableTraffic
+from harness.trace.advise.judging import ACCOUNT, ENOUGH, PLENTY, Trial, by_account
+from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
 _SHORT_S = 120.0
@@ -24,6 +24,8 @@ _ROW_SHARE = 0.1
 _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
 _NOTHING = "nothing"
+_UNKNOWN = 0.01
+"""From this share of operations with unknown keys on, a trace does not show all of the load."""
 _NOTABLE = 0.05
 """Share of all entities from which on queries are worth a word."""
 
@@ -58,7 +60,9 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     today, best = evidence.today, evidence.best
     answer, headline, reason = KeyAnswer.FINE, "", [_load("Today", today)]
     if today.far:
-        known = ", as far as the trace shows" if today.part.price.walked_is_lower_bound else ""
+        price = today.part.price
+        less = price.walked_is_lower_bound or price.unknown > _UNKNOWN * price.operations
+        known = ", as far as the trace shows" if less else ""
         headline = f"Your keys are fine at this rate{known}{_first_limit(today)}."
     elif best is not None:
         answer = KeyAnswer.CHANGE
@@ -76,7 +80,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     if any(one.part.price.walked_is_lower_bound for one in (today, best) if one is not None):
         reason.append(
             "Figures with ≥ are lower bounds: queries may scan rows that the trace does not show. "
-            "`harness whatif --rows` calculates with them."
+            "--rows says how many a table had."
         )
     return {
         "answer": answer,
@@ -119,6 +123,8 @@ def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -
         said.append(
             f"It lacks a key of {counted(unknown, 'operation')} ({share}), which are left out."
         )
+    if len(tables) > MOST_TABLES:
+        said.append(f"It has more tables: the {MOST_TABLES} busiest are looked at.")
     if trace.head.keys:
         said.append(
             "Keys are aliases: what they are made of cannot be told, and new keys are to be made "
@@ -134,10 +140,10 @@ def trade(trial: Trial, best: Trial) -> str:
     if trial.throttled != best.throttled:
         side = gains if trial.throttled < best.throttled else losses
         side.append(f"{_share(trial)} throttled instead of {_share(best)}")
-    if not 0.9 <= trial.until / best.until <= 1.1:
+    mine, other = (_met(one.until, one.found.rate) for one in (trial, best))
+    if mine != other:
         side = gains if trial.until > best.until else losses
-        times = (f"x {_times(one.until * one.found.rate)}" for one in (trial, best))
-        side.append(f"the first limit is met at {' instead of '.join(times)}")
+        side.append(f"the first limit is met {mine} instead of {other}")
     gains += [f"without {clause}" for clause in price_of(best.part, trial.part)]
     losses += price_of(trial.part, best.part)
     if trial.candidate.distance != best.candidate.distance:
@@ -182,9 +188,10 @@ def _first_limit(trial: Trial) -> str:
         factor = trial.until
     elif rule == ACCOUNT:
         rule = "partition"
-    bound = "or before " if trial.part.price.walked_is_lower_bound else ""
-    times = f"{bound}x {_times(factor * trial.found.rate)}"
-    return f"; at {times} the first limit is met, that of {_owner(rule)}"
+    bounded, rate = trial.part.price.walked_is_lower_bound, trial.found.rate
+    if factor >= PLENTY and not bounded:
+        return f"; no limit is met up to x {multiple(PLENTY * rate)}"
+    return f"; the first limit is met {_met(factor, rate, bounded)}, that of {_owner(rule)}"
 
 
 def _owner(rule: str) -> str:
@@ -192,9 +199,12 @@ def _owner(rule: str) -> str:
     return {ACCOUNT: "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
 
 
-def _times(factor: float) -> str:
-    """A multiple of the recorded traffic."""
-    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
+def _met(factor: float, rate: float, bounded: bool = False) -> str:
+    """At which multiple of the recorded traffic a limit is met, which is one of the asked."""
+    times = f"x {multiple(min(factor, PLENTY) * rate)}"
+    if factor >= PLENTY:
+        return f"beyond {times}"
+    return f"at {times} or before" if bounded else f"at about {times}"
 
 
 def _share(trial: Trial) -> str:
@@ -208,8 +218,8 @@ def _share(trial: Trial) -> str:
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         return f"{_share(best)} throttled instead of {_share(today)}"
-    times = (f"x {_times(one.factor * one.found.rate)}" for one in (best, today))
-    return f"the first limit of a partition is met at {' instead of '.join(times)}"
+    mine, other = (_met(one.factor, one.found.rate) for one in (best, today))
+    return f"the first limit of a partition is met {mine} instead of {other}"
 
 
 def _price(trial: Trial) -> str:
@@ -241,18 +251,23 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             f"Queries over several partitions read {share} of all entities: they are the load.",
             ["A PartitionKey spreads what names it. These queries name none, or a range of them."],
         )
-    if 2 * by_account(today.part) > 1:
+    spread = today if rows is None else rows
+    if spread.throttled and 2 * by_account(spread.part) > 1:
         return "No key helps: the account is what limits this traffic.", [
-            "Other keys spread the load over partitions, and the account serves all of them: use "
-            "several accounts, or fewer requests."
+            f"Even with a partition for every row {_share(spread)} would be throttled: other keys "
+            "spread the load over partitions, and the account serves all of them. Use several "
+            "accounts, or fewer requests."
         ]
-    hot = next(iter(rows.part.hot), None) if rows is not None else None
-    if hot is not None and not evidence.each_row_helps and hot.at_least >= _ROW_SHARE:
-        row = Partition.named(hot.partition).key
-        return f"No key helps: one row takes {percent(hot.at_least)} of the load.", [
-            f"Even with a partition for every row, {row!r} would be as hot: a row is in one "
-            "partition. Spread it over several rows, or keep it in a cache."
+    if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows)):
+        taken, names = percent(sum(one.at_least for one in hot)), [*map(_row, hot)]
+        more = "at least " if len(hot) == len(rows.part.hot) > 1 else ""
+        count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
+        return f"No key helps: {count} {taken} of the load.", [
+            f"Even with a partition for every row, {listed(names)} would be as hot: a row is in "
+            "one partition. Spread it over several rows, or keep it in a cache."
         ]
+    if evidence.splitting is not None:
+        return "No key helps that keeps the rows of each transaction in one partition.", []
     tried = counted(evidence.tried, "other key was", "other keys were")
     some = evidence.simulated < evidence.tried
     of_these = f", of which the best {evidence.simulated} were calculated" if some else ""
@@ -261,6 +276,17 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         "queries read the whole table, or is no better than today's by more than noise."
     )
     return "No key made of the parts of today's keys helps.", [why]
+
+
+def _hot_rows(rows: Trial) -> list[HotPart]:
+    """Rows that take more than a partition serves, of those that take most; or much of all."""
+    every = next(peak for peak in rows.part.account_peaks if peak.width_s == 10).per_s
+    least = min(_ROW_SHARE, rows.found.partition_per_s / every) if every else 1.0
+    return [one for one in rows.part.hot if one.at_least >= least]
+
+
+def _row(hot: HotPart) -> str:
+    return repr(Partition.named(hot.partition).key)
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
@@ -277,13 +303,12 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     said = []
     if best is not None and best.throttled:
         said.append(f"{percent(best.throttled)} of the requests are still throttled.")
-    if rows is not None and best is not None and rows.part.hot and rows.factor < 2 * ENOUGH:
-        hot = rows.part.hot[0]
-        if hot.at_least >= _ROW_SHARE:
-            said.append(
-                f"One row, {Partition.named(hot.partition).key!r}, takes {percent(hot.at_least)} "
-                "of the load: no key spreads it."
-            )
+    if rows is not None and best is not None and rows.factor < 2 * ENOUGH:
+        said += [
+            f"One row, {_row(hot)}, takes {percent(hot.at_least)} of the load: no key spreads it."
+            for hot in rows.part.hot[:1]
+            if hot.at_least >= _ROW_SHARE
+        ]
     if evidence.splitting is not None and (best is None or not best.far):
         split = evidence.splitting.part.price.split
         said.append(

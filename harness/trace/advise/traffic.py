@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ WITH counted AS (
         count(*) FILTER (outcome IN ({_WANTED})) AS failed,
         min(epoch_ms(sent_at)) AS first_ms, max(epoch_ms(sent_at)) AS last_ms
     FROM {FILES} GROUP BY ALL)
-SELECT name, sum(operations), sum(entities), sum(unknown), sum(transactions), sum(failed),
-    max(entities), (max(last_ms) - min(first_ms)) / 1000
+SELECT name, sum(operations), coalesce(sum(entities), 0), sum(unknown), sum(transactions),
+    sum(failed), coalesce(max(entities), 0) / {WINDOW_S},
+    coalesce(max(last_ms) - min(first_ms), 0) / 1000
 FROM counted GROUP BY name ORDER BY max(entities) DESC, name LIMIT {MOST_TABLES + 1}
 """
 _KEYS = f"""
@@ -76,8 +78,8 @@ SELECT DISTINCT list_sort(list_distinct(list_transform(
 """
 _QUERIES = f"""
 SELECT partition_key IS NOT DISTINCT FROM '{WHOLE_TABLE}' AS whole,
-    query.row_from IS NOT NULL OR query.row_before IS NOT NULL AS bounded,
-    coalesce(query.compared, []) AS compared, count(*), sum(entities), sum(returned) {_OF_TABLE}
+    coalesce(query.compared, [])[:{_MOST_NAMED}] AS compared, count(*), coalesce(sum(entities), 0),
+    coalesce(sum(returned), 0) {_OF_TABLE}
     AND kind = '{Kind.QUERY}' GROUP BY ALL ORDER BY sum(entities) DESC LIMIT {_MOST_QUERIES}
 """
 _RANGES = f"""
@@ -99,19 +101,17 @@ chosen AS (SELECT w FROM (SELECT *, sum(operations) OVER (ORDER BY place, w) - o
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class QueriedPart:
-    """Queries of one form.
+    """Queries of one form, in the order of `_QUERIES`.
 
     Attributes:
         whole: They read several partitions, or the whole table.
-        bounded: They read a range of RowKeys.
         compared: Properties that their filters compare.
     """
 
     whole: bool
-    bounded: bool
-    compared: tuple[str, ...]
+    compared: Sequence[str]
     count: int
     scanned: int
     returned: int
@@ -126,9 +126,9 @@ class PropertySample:
     together: tuple[tuple[str, ...], ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class TableTraffic:
-    """The traffic to one table.
+    """The traffic to one table. What is counted first is in the order of `_TABLES`.
 
     Attributes:
         unknown: Operations of which the trace lacks a key.
@@ -147,7 +147,7 @@ class TableTraffic:
     entities: int
     unknown: int
     transactions: int
-    failed: int = 0
+    failed: int
     peak_per_s: float
     seconds: float
     keys: tuple[tuple[str, str], ...] = ()
@@ -155,10 +155,6 @@ class TableTraffic:
     queries: tuple[QueriedPart, ...] = ()
     ranges: tuple[TracedQuery, ...] = ()
     properties: tuple[PropertySample, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.table or "the table"
 
 
 class TraceTables:
@@ -177,24 +173,12 @@ class TraceTables:
     def overview(self) -> list[TableTraffic]:
         """The tables, the busiest first, without their keys and queries."""
         found = self._rows(_TABLES, window_ms=WINDOW_S * 1000)
-        return [
-            TableTraffic(
-                table=name,
-                operations=int(operations),
-                entities=int(entities or 0),
-                unknown=int(unknown),
-                transactions=int(transactions),
-                failed=int(failed),
-                peak_per_s=float(most or 0) / WINDOW_S,
-                seconds=float(seconds or 0),
-            )
-            for name, operations, entities, unknown, transactions, failed, most, seconds in found
-        ]
+        return [TableTraffic(*row) for row in found]
 
     def looked_at(self, traffic: TableTraffic) -> TableTraffic:
         """The same with its keys and queries."""
         table = traffic.table
-        keys = [(one, row) for one, row in self._rows(_KEYS, table=table)]
+        keys = self._rows(_KEYS, table=table)
         together = [
             (one, tuple(row for row in rows if row is not None))
             for one, rows in self._rows(_TOGETHER, table=table)
@@ -213,24 +197,12 @@ class TraceTables:
                         sorted(value for (value,) in self._rows(_VALUES % name, table=table))
                     ),
                     together=tuple(
-                        tuple(of) for (of,) in self._rows(_TIED % name, table=table) if len(of) > 1
+                        tuple(of) for (of,) in self._rows(_TIED % name, table=table) if of[1:]
                     ),
                 )
                 for name in self._trace.properties
             ),
-            queries=tuple(
-                QueriedPart(
-                    whole=whole,
-                    bounded=bounded,
-                    compared=tuple(compared)[:_MOST_NAMED],
-                    count=count,
-                    scanned=int(scanned or 0),
-                    returned=int(returned or 0),
-                )
-                for whole, bounded, compared, count, scanned, returned in self._rows(
-                    _QUERIES, table=table
-                )
-            ),
+            queries=tuple(QueriedPart(*row) for row in self._rows(_QUERIES, table=table)),
             ranges=tuple(TracedQuery(*ends) for ends in self._rows(_RANGES, table=table)),
         )
 

@@ -35,7 +35,6 @@ _MATCHING = 0.995
 """Share of the keys that a layout has to match: the others would keep their keys, hot or not."""
 _AGREEING = 0.5
 """The same of a template of ``--fields``, which may be meant for one table of several."""
-_MOST_EXAMPLES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +71,11 @@ class Understanding:
     Attributes:
         patterns: Regular expressions with a group for each part, by key. A key without one is a
             part itself.
-        matching: Share of the sample that they match.
         parts: Those of the PartitionKey first.
-        examples: Keys with the value of each part.
     """
 
     patterns: Mapping[str, str]
-    matching: float
     parts: tuple[KeyPart, ...]
-    examples: tuple[tuple[tuple[str, str], Mapping[str, str]], ...] = ()
 
     def of(self, row: bool) -> tuple[KeyPart, ...]:
         """The parts of one of the keys."""
@@ -148,17 +143,9 @@ def understood(
         for one in properties
         if one.values
     )
-    examples: dict[str, tuple[tuple[str, str], Mapping[str, str]]] = {}
-    for pair in keys:
-        if (values := _split(pair, compiled)) is not None:
-            examples.setdefault(pair[0], (pair, values))
-        if len(examples) == _MOST_EXAMPLES:
-            break
     return Understanding(
         patterns={key: layout.pattern for key, layout in layouts.items()},
-        matching=len(split) / len(keys) if keys else 0.0,
         parts=tuple(part for part in parts if len(part.values) > 1),
-        examples=tuple(examples.values()),
     )
 
 

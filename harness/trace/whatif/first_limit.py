@@ -17,7 +17,7 @@ from harness.trace.whatif.rows_before import RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.units import Loads, unit_of
 
-MOST_FACTOR, _LEAST_FACTOR = 10_000.0, 0.001
+_LEAST_FACTOR = 0.001
 _STEP = 1.5
 _ACCURACY = 1.05
 """The factor at which a limit is met is found to within 5 %."""
@@ -37,7 +37,9 @@ def first_limit(
     before: RowsBefore | None = None,
     progress: Progress,
 ) -> FirstLimitPart | None:
-    """The least multiple of the traffic that is throttled, by bisection; None if there is none.
+    """The least multiple of the traffic that is throttled, by bisection.
+
+    None if there is none up to that of the record.
 
     Args:
         part: The traffic under this scheme at the rate of the record.
@@ -52,7 +54,8 @@ def first_limit(
     if not max(shares):
         return None
     traffic = _Traffic(trace, scheme, limits, rows=rows, before=before, progress=progress)
-    factor = min(MOST_FACTOR, max(_LEAST_FACTOR, record.rate / max(shares)))
+    most = record.most_factor
+    factor = min(most, max(_LEAST_FACTOR, record.rate / max(shares)))
     passing, failing, found = 0.0, 0.0, traffic.throttled_at(factor)
     last = found
     while found is not None and factor > _LEAST_FACTOR:
@@ -61,9 +64,9 @@ def first_limit(
         found = traffic.throttled_at(factor)
     passing = factor
     while last is None:
-        if factor >= MOST_FACTOR:
+        if factor >= most:
             return None
-        passing, factor = factor, min(MOST_FACTOR, factor * _STEP)
+        passing, factor = factor, min(most, factor * _STEP)
         failing, last = factor, traffic.throttled_at(factor)
     while failing / passing > _ACCURACY:
         middle = (passing * failing) ** 0.5

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import TracedOperation, TracedQuery, by_page
 from harness.trace.reader import Trace
@@ -49,6 +50,12 @@ class RowsBefore:
     said: Mapping[str, int]
     read: Set[QueriedKeys] = frozenset()
     properties: RowProperties = dataclasses.field(default_factory=RowProperties)
+
+
+def require_rows_of(said: Mapping[str, int], tables: Iterable[str]) -> None:
+    """Raise `SetupError` unless a trace has each table of which it is said how many rows it had."""
+    for table in said.keys() - {EVERY_TABLE} - {name.lower() for name in tables}:
+        raise SetupError(f"the trace has no table {cut(repr(table))} that could have rows")
 
 
 def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:

@@ -17,7 +17,7 @@ from harness.trace.row_properties import moves
 from harness.trace.whatif.first_limit import first_limit
 from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
 from harness.trace.whatif.rekeying import Rekeying
-from harness.trace.whatif.rows_before import EVERY_TABLE, need_counts, rows_before
+from harness.trace.whatif.rows_before import need_counts, require_rows_of, rows_before
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_properties, require_table
 from harness.trace.whatif.units import unit_of
 
@@ -56,17 +56,20 @@ def what_if(
     name: str,
     limits_name: str,
     rate: float = 1.0,
-    factors: bool = False,
+    most_factor: float = 0.0,
     version: str = "",
     rows_said: Mapping[str, int] = MappingProxyType({}),
+    recorded: bool = True,
     progress: Progress = lambda step, operations: None,
 ) -> WhatIfRecord:
     """The recorded keys and ``schemes`` side by side.
 
     Args:
         trace: It shows rows (`harness.trace.row_properties`) if keys are made of properties.
-        factors: Also find the multiple at which each scheme meets its first limit.
+        most_factor: Also find the multiple, up to this one, at which each scheme meets its first
+            limit.
         rows_said: How many rows tables had before the trace; see `rows_before`.
+        recorded: Whether the recorded keys come first; who joins schemes without them ranks them.
 
     Raises:
         SetupError: the trace has no operation, none on the table of a scheme, or no values of its
@@ -82,7 +85,7 @@ def what_if(
         limits=limits_name,
         retry=f"{BACKOFF.retries} retries, {BACKOFF.backoff_s:g} s doubling, "
         f"at most {BACKOFF.maximum_s:g} s",
-        factors=factors,
+        most_factor=most_factor,
         schemes=(),
         **_capacity(limits),
     )
@@ -93,7 +96,7 @@ def what_if(
     parts: list[SchemePart] = []
     first_ms = last_ms = 0
     tables: set[str] = set()
-    every = (as_recorded(), *schemes)
+    every = ([as_recorded()] if recorded else []) + [*schemes]
     # Ranges of aliases without order have no rows.
     ordered = trace.head.keeps_order
     needed = need_counts(trace, every) if ordered else [False] * len(every)
@@ -122,13 +125,12 @@ def what_if(
                 raise SetupError(f"{cut(trace.path.name)} has no readable operation")
             for tried in schemes:
                 require_table(tried, tables)
-            for table in rows_said.keys() - {EVERY_TABLE} - {name.lower() for name in tables}:
-                raise SetupError(f"the trace has no table {cut(repr(table))} that could have rows")
+            require_rows_of(rows_said, tables)
         part = projection.finish()
         if moved := moves(trace, scheme):
             price = dataclasses.replace(part.price, moved=moved)
             part = part.model_copy(update={"price": price})
-        if factors:
+        if most_factor:
             first = first_limit(
                 trace, scheme, limits, part, record, rows=rows, before=before, progress=progress
             )

@@ -20,7 +20,7 @@ def lower_bounds(found: WhatIfRecord) -> WhatIfRecord:
 def test_what_is_only_known_at_least_is_said_so(tmp_path: Path) -> None:
     """In the headline, the order and the first limit: nothing is best, or never met, for sure."""
     trace = recorded(tmp_path, steady(20, 5, ["hot"]))
-    found = calculated(trace, factors=True)
+    found = calculated(trace, most_factor=10_000.0)
     first, *others = sentences(found)
     assert first.startswith("Best: buckets")
     assert "≥" not in first

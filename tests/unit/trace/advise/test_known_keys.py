@@ -21,7 +21,7 @@ def advised(application: KnownApplication, folder: Path) -> AdviceRecord:
     record_known(application, folder / "app.parquet")
     question = Question(limits=LIMITS, limits_name="a fiftieth", rate=application.rate)
     with opened(folder / "app.parquet", rows=True) as trace:
-        return advise(trace, question, folder, question.asked, name=application.name)
+        return advise(trace, question, folder, name=application.name)
 
 
 @pytest.mark.parametrize(

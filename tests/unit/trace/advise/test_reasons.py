@@ -17,6 +17,7 @@ TRAFFIC = TableTraffic(
     entities=1500,
     unknown=0,
     transactions=0,
+    failed=0,
     peak_per_s=300.0,
     seconds=5.0,
     keys=(("hot", "r"),),

@@ -221,7 +221,7 @@ def calculated(trace: Trace, limits: GatewayLimits = LIMITS, rate: float = 1.0) 
         name="made",
         limits_name="test",
         rate=rate,
-        factors=True,
+        most_factor=10_000.0,
         version="1",
     )
 

@@ -85,7 +85,7 @@ def steady(rate: int, seconds: int, partitions: list[str]) -> Requests:
 
 
 def calculated(
-    trace: Trace, *, rate: float = 1.0, factors: bool = False, limits: GatewayLimits = LIMITS
+    trace: Trace, *, rate: float = 1.0, most_factor: float = 0.0, limits: GatewayLimits = LIMITS
 ) -> WhatIfRecord:
     schemes = [parse_scheme("buckets", BUCKETS, "buckets.toml")]
     return what_if(
@@ -95,7 +95,7 @@ def calculated(
         name="made",
         limits_name="test",
         rate=rate,
-        factors=factors,
+        most_factor=most_factor,
         version="1",
     )
 
@@ -147,7 +147,7 @@ def test_retries_are_attempts_of_their_own(tmp_path: Path) -> None:
 
 def test_a_scheme_that_spreads_the_hot_partition_is_the_best(tmp_path: Path) -> None:
     """The outputs name it, with its load and that of the recorded keys."""
-    found = calculated(recorded(tmp_path, steady(300, 20, ["hot"])), factors=True)
+    found = calculated(recorded(tmp_path, steady(300, 20, ["hot"])), most_factor=10_000.0)
     recorded_keys, buckets = found.schemes
     assert best_of(found) is buckets
     assert recorded_keys.once.ratio > 0.5
@@ -225,7 +225,7 @@ def test_traffic_that_meets_no_limit_says_so(tmp_path: Path) -> None:
     """Nobody has to guess whether a factor was looked for."""
     requests = [(1000.0 * place, "p", f"r{place}") for place in range(20)]
     assert "none up to x 10,000" in whatif_text(
-        calculated(recorded(tmp_path, requests), factors=True), Page(width=110)
+        calculated(recorded(tmp_path, requests), most_factor=10_000.0), Page(width=110)
     )
 
 
@@ -234,7 +234,7 @@ def test_the_first_limit_is_that_of_a_sustained_load(rate: float, tmp_path: Path
     """Two seconds at 10/s meet the limit of 100/s at ten times the traffic, whatever multiple the
     other figures are of: a moment would pass as a burst at any."""
     trace = recorded(tmp_path, steady(10, 2, ["p"]))
-    first = calculated(trace, rate=rate, factors=True).schemes[0].first_limit
+    first = calculated(trace, rate=rate, most_factor=10_000.0).schemes[0].first_limit
     assert first is not None
     assert (first.rule, first.partition) == ("partition", "p")
     assert first.factor == pytest.approx(10, rel=0.1)

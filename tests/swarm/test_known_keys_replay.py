@@ -1,0 +1,57 @@
+"""What `harness advise` calculates of known applications is what real replays of them meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.commands.verification import BUSY_SHARE, verify
+from harness.trace.advise.advise import Question, advise
+from harness.trace.sources import opened
+from tests.support.known_keys import KNOWN, LIMITS, record_known
+
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
+
+FASTER = 2.0
+"""Time passes so much faster in a replay, and limits are as much higher."""
+POINTS, RELATIVE = 0.02, 0.1
+TRIES = 3
+NAMES = (
+    "log by day",
+    "hot row",
+    "readings by device",
+    "monthly report",
+    "social feed",
+    "tied by transactions",
+    "even load",
+    "one of three",
+    "a property",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replay_meets_what_was_calculated(name: str, tmp_path: Path) -> None:
+    """Of today's keys and of the recommended ones: the share of throttled requests.
+
+    Bounds: two replays of 15 s; a machine that was too busy to send on time is asked again.
+    """
+    application = next(one for one in KNOWN if one.name == name)
+    path, rate = tmp_path / "app.parquet", application.rate
+    record_known(application, path)
+    with opened(path, rows=True) as trace:
+        found = advise(trace, Question(limits=LIMITS, limits_name="", rate=rate), tmp_path, name="")
+        schemes: list[Path | None] = [None]
+        for proposal in found.tables[0].proposals[:1]:
+            schemes.append(tmp_path / "keys.toml")
+            (tmp_path / "keys.toml").write_text(proposal.scheme)
+        for number in range(TRIES):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            met = verify(trace, path, schemes, LIMITS, rate, FASTER * rate, folder)
+            print(name, *(one.row for one in met), *(one.busy for one in met))
+            if all(one.busy < BUSY_SHARE for one in met):
+                break
+    for one in met:
+        calculated, measured = one.throttled
+        assert measured == pytest.approx(calculated, abs=POINTS, rel=RELATIVE), one
