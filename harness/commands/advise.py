@@ -187,30 +187,30 @@ class _Calculation:
         trace: Trace,
         tried: Sequence[Candidate],
         first_limits: bool,
-        recorded: bool,
+        backoff: bool,
     ) -> WhatIfRecord:
         steps = Steps(trace.operations)
         work = trace.operations * len(tried) * (_TRIES if first_limits else 1)
         try:
             if len(tried) < 2 or work < _TOGETHER:
-                return question.asked(trace, tried, first_limits, recorded, steps)
-            half, other = tried[recorded::2], tried[not recorded :: 2]
-            job = self.pool.submit(_calculated, question, trace.path, other, first_limits)
-            found = question.asked(trace, half, first_limits, recorded, steps)
+                return question.asked(trace, tried, first_limits, backoff, steps)
+            others = question, trace.path, tried[1::2], first_limits, backoff
+            job = self.pool.submit(_calculated, *others)
+            found = question.asked(trace, tried[::2], first_limits, backoff, steps)
             parts = [*found.schemes, *job.result().schemes]
         finally:
             steps.end()
         order = {one.name: place for place, one in enumerate(tried)}
-        ordered = sorted(parts, key=lambda part: order.get(part.name, -1))
+        ordered = sorted(parts, key=lambda part: order[part.name])
         return found.model_copy(update={"schemes": tuple(ordered)})
 
 
 def _calculated(
-    question: Question, path: Path, tried: Sequence[Candidate], first_limits: bool
+    question: Question, path: Path, tried: Sequence[Candidate], first_limits: bool, backoff: bool
 ) -> WhatIfRecord:
     trace = Trace(path)
     try:
-        return question.asked(trace, tried, first_limits, False)
+        return question.asked(trace, tried, first_limits, backoff)
     finally:
         trace.close()
 

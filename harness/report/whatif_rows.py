@@ -149,9 +149,10 @@ def account_10s(found: WhatIfRecord, part: SchemePart) -> float:
 
 def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
     bounded = part.price.walked_is_lower_bound
+    if not found.most_factor:
+        return ""
     if (first := part.first_limit) is None:
-        none = "not known" if bounded else f"none up to x {multiple(found.most_factor)}"
-        return none if found.most_factor else ""
+        return "not known" if bounded else f"none up to x {multiple(found.most_factor)}"
     # The more the queries walk, the earlier is the limit met.
     return f"{'≤ ' if bounded else ''}x {multiple(first.factor)}, {first.rule}"
 

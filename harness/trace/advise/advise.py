@@ -33,6 +33,7 @@ from harness.trace.advise.candidates import (
 )
 from harness.trace.advise.judging import (
     PLENTY,
+    TODAY,
     Trial,
     alternatives,
     finalists,
@@ -91,10 +92,10 @@ class Question:
         trace: Trace,
         tried: Sequence[Candidate],
         first_limits: bool,
-        recorded: bool = True,
+        backoff: bool,
         progress: Progress = lambda step, operations: None,
     ) -> WhatIfRecord:
-        """Today's keys, unless they are not ``recorded``, and the tried ones side by side."""
+        """The tried keys side by side, of which the first are taken for today's."""
         return what_if(
             trace,
             [one.scheme for one in tried],
@@ -104,7 +105,8 @@ class Question:
             rate=self.rate,
             most_factor=PLENTY * self.rate if first_limits else 0.0,
             rows_said=self.rows,
-            recorded=recorded,
+            recorded=False,
+            backoff=backoff,
             progress=progress,
         )
 
@@ -185,13 +187,13 @@ def _advised(
     own = tables.alone(traffic.table)
     # A first limit is met in the busiest seconds, so that these are enough to find it.
     busiest = tables.busiest(own)
-    found = calculated(busiest, (), True, True)
+    found = calculated(busiest, (TODAY,), True, False)
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given, traffic.properties)
     bare = bare.model_copy(update={"fields": tuple(_fields(understanding))})
     longer = of_longer_time(understanding, traffic.table, traffic.ranges)
     if today.far or not traffic.keys:
-        whole = _whole(calculated, own, busiest, found, ())
+        whole = _whole(calculated, own, found, ())
         bare = bare.model_copy(update={"found": whole})
         today = Trial(whole, whole.schemes[0])
         fine = KeyEvidence(traffic=traffic, today=today, longer=longer)
@@ -223,7 +225,7 @@ def _advised(
     while True:
         best = recommended(judged, today)
         proposed = [] if best is None else [best, *alternatives(judged, best, today)]
-        whole = _whole(calculated, own, busiest, found, [one.candidate for one in proposed])
+        whole = _whole(calculated, own, found, [one.candidate for one in proposed])
         kept_today = Trial(whole, whole.schemes[0])
         trials = _trials(whole, [one.candidate for one in proposed])
         proposals = [one for one in trials if helps(one, kept_today)]
@@ -270,7 +272,6 @@ def _served(busiest: Trace, found: WhatIfRecord) -> tuple[float, float]:
 def _whole(
     calculated: Callable[[Trace, Sequence[Candidate], bool, bool], WhatIfRecord],
     own: Trace,
-    busiest: Trace,
     found: WhatIfRecord,
     proposed: Sequence[Candidate],
 ) -> WhatIfRecord:
@@ -279,11 +280,10 @@ def _whole(
     ``found`` has the first limits, of the busiest seconds.
     """
     parts = {part.name: part for part in found.schemes}
-    whole = found if own is busiest else calculated(own, proposed, False, True)
-    kept = [found.schemes[0].name, *(one.name for one in proposed)]
-    schemes = {part.name: part for part in whole.schemes}
+    whole = calculated(own, (TODAY, *proposed), False, True)
     ordered = [
-        schemes[name].model_copy(update={"first_limit": parts[name].first_limit}) for name in kept
+        part.model_copy(update={"first_limit": parts[part.name].first_limit})
+        for part in whole.schemes
     ]
     return whole.model_copy(update={"most_factor": found.most_factor, "schemes": ranked(ordered)})
 

@@ -27,6 +27,8 @@ MOST_CANDIDATES = 100
 _BUCKETS = (4, 16, 8, 64)
 _WHOLE = f"{{{PARTITION_KEY}}}"
 _MANY = 10**9
+BETWEEN = "\u2502"
+"""Between the keys of `each_row`, so that these can be told."""
 _MOST_OF_KEY = 4
 """Parts of a key that are combined."""
 _MOST_OF_QUERIES = 0.9
@@ -106,9 +108,8 @@ class _Piece:
 
 def each_row(found: Understanding, table: str) -> Candidate:
     """Every entity in a partition of its own: no key has a less hot partition."""
-    return _candidate(
-        found, table, "each-row", "every row is a partition", f"{_WHOLE}_{{{ROW_KEY}}}", "", 9
-    )
+    key = f"{_WHOLE}{BETWEEN}{{{ROW_KEY}}}"
+    return _candidate(found, table, "each-row", "every row is a partition", key, "", 9)
 
 
 def candidates(
@@ -210,13 +211,14 @@ def _cores(
     for part in rows:
         forms = [*_periods(part), _Piece(part)]
         for form in forms:
-            # Without queries of a whole partition, each entity may have a partition of its own.
-            if form.function or not queries or part.name != ROW_KEY:
-                both = [(_Piece(None), form), (form,)]
-                yield from both[::-1] if part.of_property else both
-                for kept in own if len(own) > 1 else ():
-                    yield (_Piece(kept), form)
-                yield (form, _Piece(None))
+            # Where partitions are read, not every row can have one.
+            apart = queries and not form.function
+            alone: list[tuple[_Piece, ...]] = [(form,)]
+            both = [(_Piece(None), form), (form, _Piece(None))]
+            alone += [(_Piece(kept), form) for kept in own if len(own) > 1]
+            alone = [] if apart and part.of_row_alone else alone
+            both = [] if apart and part.with_key_of_row else both
+            yield from (*alone, *both) if part.of_property else (*both, *alone)
 
 
 def _periods(part: KeyPart) -> Iterator[_Piece]:

@@ -35,7 +35,9 @@ _MOST_UNVALUED = 0.1
 """Share of the operations that may be on rows of unknown properties: they stay as recorded."""
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
-TODAY = Candidate(name="", idea="", partition_key="", row_key="", distance=0, content={"keys": {}})
+TODAY = Candidate(
+    name="as recorded", idea="", partition_key="", row_key="", distance=0, content={"keys": {}}
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

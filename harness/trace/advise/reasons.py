@@ -12,13 +12,13 @@ from harness.measure.record.whatif import HotPart, SchemePart
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
-from harness.trace.advise.candidates import Candidate
+from harness.trace.advise.candidates import BETWEEN, Candidate
 from harness.trace.advise.judging import ACCOUNT, ENOUGH, PLENTY, Trial, by_account
 from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
 _SHORT_S = 120.0
-_FEW = 1_000
+_FEW, _VERY_FEW = 1_000, 100
 _ROW_SHARE = 0.1
 """From this share of the load on, one row is what no key can spread."""
 _DENSE = 10
@@ -58,16 +58,19 @@ class KeyEvidence:
 def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     """KeyAnswer, headline, reason and what stays bad, as fields of a `TableAdvicePart`."""
     today, best = evidence.today, evidence.best
-    answer, headline, reason = KeyAnswer.FINE, "", [_load("Today", today)]
+    answer, headline, reason = KeyAnswer.FINE, "", [f"{_load('Today', today)}."]
     if today.far:
         price = today.part.price
         less = price.walked_is_lower_bound or price.unknown > _UNKNOWN * price.operations
+        less |= evidence.traffic.operations < _VERY_FEW
         known = ", as far as the trace shows" if less else ""
         headline = f"Your keys are fine at this rate{known}{_first_limit(today)}."
     elif best is not None:
         answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
-        reason += [_load(f"Under {best.part.name}", best), _price(best), *_knowing(best)]
+        reason[0] = f"{_load('Today', today)}{_first_limit(today)}."
+        under = f"{_load(f'Under {best.part.name}', best)}{_first_limit(best)}."
+        reason += [under, _price(best), *_knowing(best)]
     elif not evidence.traffic.keys:
         answer, headline = (
             KeyAnswer.UNKNOWN,
@@ -116,7 +119,8 @@ def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -
         share = percent(failed / max(1, trace.operations))
         said.append(
             f"{counted(failed, 'operation')} ({share}) got an error or no answer when recorded. "
-            "They count as if served; what such a query would have read is not known."
+            "They count as if served; what such a query would have read is not known. If they were "
+            "throttled, a limit was met that is lower than those of this calculation."
         )
     if unknown := sum(table.unknown for table in tables):
         share = percent(unknown / max(1, trace.operations))
@@ -171,7 +175,7 @@ def _load(when: str, trial: Trial) -> str:
     rate = marked(part, number(peak.per_s))
     return (
         f"{when} the hottest partition{named} has {rate} {found.unit}/s {over}, "
-        f"{served} of what one serves{share}; {throttled}{_first_limit(trial)}."
+        f"{served} of what one serves{share}; {throttled}"
     )
 
 
@@ -268,6 +272,14 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         ]
     if evidence.splitting is not None:
         return "No key helps that keeps the rows of each transaction in one partition.", []
+    read = sum(query.scanned for query in traffic.queries)
+    if 2 * read > traffic.entities and not evidence.each_row_helps:
+        each = read / sum(query.count for query in traffic.queries)
+        return (
+            f"Queries read {percent(read / traffic.entities)} of all entities, {each:,.0f} each: "
+            "they are the load.",
+            ["No other key makes them read less: ask for fewer rows, or keep results in a cache."],
+        )
     tried = counted(evidence.tried, "other key was", "other keys were")
     some = evidence.simulated < evidence.tried
     of_these = f", of which the best {evidence.simulated} were calculated" if some else ""
@@ -286,7 +298,8 @@ def _hot_rows(rows: Trial) -> list[HotPart]:
 
 
 def _row(hot: HotPart) -> str:
-    return repr(Partition.named(hot.partition).key)
+    """PartitionKey and RowKey of a partition of `each_row`."""
+    return repr(Partition.named(hot.partition).key.replace(BETWEEN, " / ", 1))
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:

@@ -33,6 +33,8 @@ _MOST_PARTS = 6
 """Of a key; one with more is taken whole."""
 _MATCHING = 0.995
 """Share of the keys that a layout has to match: the others would keep their keys, hot or not."""
+_APART = 0.9
+"""Of all rows."""
 _AGREEING = 0.5
 """The same of a template of ``--fields``, which may be meant for one table of several."""
 
@@ -46,6 +48,8 @@ class KeyPart:
         of_property: It is no part of a key, but a property of the entity.
         values: Different values in the sample, in order.
         together: The values that differ within a transaction, each group once.
+        of_row_alone: Nearly every row has another value.
+        with_key_of_row: Nearly every row of a partition has another value.
     """
 
     name: str
@@ -54,6 +58,8 @@ class KeyPart:
     of_property: bool = False
     values: tuple[str, ...]
     together: tuple[tuple[str, ...], ...] = ()
+    of_row_alone: bool = False
+    with_key_of_row: bool = False
 
     def tied(self, take: Callable[[str], str] = str) -> bool:
         """Whether all rows of each transaction have the same value, or ``take`` of it."""
@@ -127,6 +133,8 @@ def understood(
             token=token,
             of_row=key == ROW_KEY,
             values=tuple(sorted({values[name] for values in split})),
+            of_row_alone=_tell_apart(split, name),
+            with_key_of_row=_tell_apart(split, PARTITION_KEY, name),
             together=_groups(name, tied),
         )
         for key in (PARTITION_KEY, ROW_KEY)
@@ -147,6 +155,10 @@ def understood(
         patterns={key: layout.pattern for key, layout in layouts.items()},
         parts=tuple(part for part in parts if len(part.values) > 1),
     )
+
+
+def _tell_apart(rows: Sequence[Mapping[str, str]], *names: str) -> bool:
+    return len({tuple(map(row.__getitem__, names)) for row in rows}) > _APART * len(rows)
 
 
 def _groups(name: str, tied: Iterable[Iterable[dict[str, str]]]) -> tuple[tuple[str, ...], ...]:

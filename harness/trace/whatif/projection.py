@@ -184,7 +184,8 @@ class Projection:
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
         rekeying: Makes the loads, in its unit; by default in entities.
-        draws: Back-off is simulated so many times, each with other random waits.
+        draws: Back-off is simulated so many times, each with other random waits; if it is not, what
+            it says is what is said without retries.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
     """
 

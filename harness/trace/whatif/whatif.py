@@ -60,6 +60,7 @@ def what_if(
     version: str = "",
     rows_said: Mapping[str, int] = MappingProxyType({}),
     recorded: bool = True,
+    backoff: bool = True,
     progress: Progress = lambda step, operations: None,
 ) -> WhatIfRecord:
     """The recorded keys and ``schemes`` side by side.
@@ -70,6 +71,7 @@ def what_if(
             limit.
         rows_said: How many rows tables had before the trace; see `rows_before`.
         recorded: Whether the recorded keys come first; who joins schemes without them ranks them.
+        backoff: Also calculate with retries.
 
     Raises:
         SetupError: the trace has no operation, none on the table of a scheme, or no values of its
@@ -97,6 +99,7 @@ def what_if(
     first_ms = last_ms = 0
     tables: set[str] = set()
     every = ([as_recorded()] if recorded else []) + [*schemes]
+    draws = (DRAWS if trace.operations <= _MOST_DRAWN else 1) if backoff else 0
     # Ranges of aliases without order have no rows.
     ordered = trace.head.keeps_order
     needed = need_counts(trace, every) if ordered else [False] * len(every)
@@ -110,7 +113,7 @@ def what_if(
             rate=rate,
             started_s=started_s,
             rekeying=Rekeying(scheme, unit, rows=rows, before=before),
-            draws=DRAWS if trace.operations <= _MOST_DRAWN else 1,
+            draws=draws,
         )
         for batch in trace.batches():
             projection.add(batch)

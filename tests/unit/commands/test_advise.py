@@ -8,6 +8,13 @@ import pytest
 
 from harness.commands.verification import replay_speed, slowed
 from harness.gateway.limits import GatewayLimits
+from harness.measure.record.advice import (
+    AdviceRecord,
+    KeyAnswer,
+    ProposalPart,
+    TableAdvicePart,
+)
+from harness.report.advise import Given, commands, scheme_files
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.whatif.whatif import what_if
@@ -64,6 +71,32 @@ def test_fields_that_are_wrong_are_refused_all_at_once(tmp_path: Path, command: 
     said = command.refused("advise", EXAMPLES / "hot-tenant" / "hot-tenant.parquet", *given)
     assert "write partition_key=TEMPLATE" in said
     assert "nothing shows where a ends" in said
+
+
+def test_what_is_said_of_no_table_is_refused(tmp_path: Path, command: Command) -> None:
+    """Rows of a table, and parts of keys, that the trace does not have."""
+    path = recorded("even load", tmp_path)
+    assert "has no table 'orders'" in command.refused("advise", path, "--rows", "orders=5")
+    said = command.refused("advise", path, "--fields", "row_key={tenant}_{day}")
+    assert "--fields row_key: it matches fewer than half of the keys" in said
+
+
+def test_schemes_of_equal_names_are_files_of_their_own() -> None:
+    """Two tables may need the same keys."""
+    proposal = ProposalPart(name="key-row", idea="", partition_key="", row_key="", scheme="")
+    change = TableAdvicePart(
+        table="Orders", operations=1, answer=KeyAnswer.CHANGE, headline="", proposals=(proposal,)
+    )
+    found = AdviceRecord(
+        trace="t", operations=2, seconds=1, rate=1, limits="published", tables=(change,)
+    )
+    assert scheme_files(found) == [[("key-row.toml", "")]]
+    found = found.model_copy(
+        update={"tables": (change, change.model_copy(update={"table": "Log"}))}
+    )
+    assert scheme_files(found) == [[("Orders-key-row.toml", "")], [("Log-key-row.toml", "")]]
+    given = Given("t", "published", folder="keys")
+    assert sum("replay.keys=keys/Orders-key-row.toml" in one for one in commands(found, given)) == 1
 
 
 def test_a_page_does_not_replace_the_trace_that_is_read(tmp_path: Path, command: Command) -> None:

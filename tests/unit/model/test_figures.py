@@ -11,6 +11,7 @@ from harness.model.figures import (
     data_size,
     duration,
     milliseconds,
+    multiple,
     number,
     percent,
     request_units,
@@ -34,6 +35,10 @@ def test_something_is_never_written_as_nothing(value: float) -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
+        (multiple(8.1), multiple(8.3)),
+        (multiple(2.64), "2.6"),
+        (multiple(0.97), "1"),
+        (multiple(9990), "10,000"),
         (number(0), "0"),
         (number(0.004), "0.01"),
         (number(0.04), "0.04"),

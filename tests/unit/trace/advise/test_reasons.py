@@ -43,7 +43,7 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     text = said(found.model_copy(update={"schemes": (*map(bounded, found.schemes),)}))
     assert "≥ 0% throttled instead of ≥ 60%" in text
     assert "has ≥ 300 entities/s on average, ≥ 300% of what one serves" in text
-    assert "at or before x " in text
+    assert " or before, that of" in text
     assert "Figures with ≥ are lower bounds" in text
 
 

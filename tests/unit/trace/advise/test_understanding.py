@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from harness.trace.advise.candidates import candidates
 from harness.trace.advise.understanding import fields_of, understood
 
 TENANTS = [(f"tenant-{one % 7}_2026-11", f"order-{one:05}_line-{one % 3}") for one in range(200)]
@@ -62,3 +63,12 @@ def test_a_wrong_template_is_refused_with_a_sentence(given: str, said: str) -> N
     """The message repeats the template and names the mistake."""
     with pytest.raises(ValueError, match=re.escape(said)):
         fields_of(given)
+
+
+@pytest.mark.parametrize("queries", [False, True])
+def test_no_row_is_a_partition_of_its_own_where_partitions_are_read(queries: bool) -> None:
+    """Rows of a room that begin with an instant, of which the newest are read."""
+    rows = [("room-1", f"{8_000_000_000_000 - 977 * one:013}_x") for one in range(200)]
+    tried = candidates(understood(rows), "", transactions=False, queries=queries)
+    alone = {one.partition_key for one in tried if ":" not in one.partition_key}
+    assert bool(alone) is not queries

@@ -18,7 +18,7 @@ from harness.gateway.model import Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite
 from harness.gateway.rules.bucket import Bucket
-from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
@@ -253,18 +253,6 @@ def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
         what_if(
             recorded(other, steady(10, 1, ["p"])), [scheme], LIMITS, name="m", limits_name="test"
         )
-
-
-@pytest.mark.parametrize(
-    ("factor", "text"), [(0.123, "0.12"), (9.94, "9.9"), (99.7, "100"), (1234.0, "1,234")]
-)
-def test_a_factor_is_written_without_an_exponent(factor: float, text: str, tmp_path: Path) -> None:
-    """Two digits, and whole numbers from 10."""
-    found = calculated(recorded(tmp_path, steady(10, 1, ["p"])))
-    first = FirstLimitPart(factor=factor, per_s=1.0, rule="partition", partition="p")
-    part = found.schemes[0].model_copy(update={"first_limit": first})
-    shown = whatif_text(found.model_copy(update={"schemes": (part,)}), Page(width=110))
-    assert f"x {text}, partition" in shown
 
 
 @given(
