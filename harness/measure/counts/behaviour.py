@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 from harness.measure.counts.key_sample import BusiestRows, KeySample
 from harness.measure.counts.latency import LatencyHistogram, WireHistogram
-from harness.measure.counts.tally import PairCounts, add_counts
+from harness.measure.counts.tally import PairCounts, add_counts, merge_fields, sums_of
 from harness.measure.record.behaviour import (
     BehaviourPart,
     QueriesPart,
@@ -57,8 +57,6 @@ _Place = tuple[str, str, str, str]
 class _Table:
     """The counts and keys of one table."""
 
-    _SUMS: ClassVar = ("operations", "writing", "inserted", "upserted", "batches", "touched")
-
     operations: int = 0
     writing: int = 0
     inserted: int = 0
@@ -68,18 +66,12 @@ class _Table:
     keys: KeySample = dataclasses.field(default_factory=KeySample)
     rows: BusiestRows = dataclasses.field(default_factory=BusiestRows)
 
-    def sums(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._SUMS}
-
     def merge(self, other: _Table) -> None:
-        for name, count in other.sums().items():
-            setattr(self, name, getattr(self, name) + count)
-        self.keys.merge(other.keys)
-        self.rows.merge(other.rows)
+        merge_fields(self, other)
 
     def part(self, name: str) -> TableBehaviourPart:
         return TableBehaviourPart(
-            table=name, hottest_row=self.rows.most, **self.sums(), **self.keys.shapes()
+            table=name, hottest_row=self.rows.most, **sums_of(self), **self.keys.shapes()
         )
 
 

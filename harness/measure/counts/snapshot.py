@@ -19,6 +19,7 @@ from harness.measure.counts.tally import (
     PartitionTally,
     Tally,
     add_counts,
+    sums_of,
 )
 from harness.measure.counts.time_course import PerSecond
 from harness.measure.record.measured import (
@@ -313,7 +314,7 @@ def snapshot_of(
                 entities_per_s=rates_of(counted.seconds, start, end),
                 outcomes={o.value: count for o, count in sorted(counted.outcomes.items())},
                 request_units=request_units_of(counted.charges, start, end) if charged else None,
-                **counted.sums(),
+                **sums_of(counted),
                 **counted.latencies.views(),
             )
         )

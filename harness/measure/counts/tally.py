@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -62,6 +62,12 @@ def merge_fields(into: Any, more: Any) -> None:
             add_counts(mine, other)
         elif not isinstance(mine, str):
             mine.merge(other)
+
+
+def sums_of(tally: Any) -> dict[str, Any]:
+    """The fields of a tally that are numbers."""
+    fields = ((name, getattr(tally, name)) for name in tally.__slots__)
+    return {name: value for name, value in fields if isinstance(value, int)}
 
 
 def _seconds_of(names: Iterable[_K]) -> dict[_K, PerSecond]:
@@ -143,11 +149,6 @@ class AccountTally:
 class KindTally:
     """The counts of the operations of one name, all of one kind, named as in an `OperationPart`."""
 
-    _SUMS: ClassVar = (
-        *("count", "entities", "entities_returned", "entities_estimated", "uncertain"),
-        *("entities_wanted", "entities_missed"),
-    )
-
     kind: Kind
     count: int = 0
     entities: int = 0
@@ -168,9 +169,6 @@ class KindTally:
             if wanted is not None and result.outcome.succeeded:
                 self.entities_wanted += wanted
                 self.entities_missed += max(0, wanted - result.entities_returned)
-
-    def sums(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._SUMS}
 
     def merge(self, other: KindTally) -> None:
         merge_fields(self, other)
