@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.measure.counts.time_course import Columns
@@ -53,7 +52,16 @@ class Band:
     def add(self, place: int, counts: Sequence[int]) -> None:
         """Add entities, throttled attempts and so on to the cell of a time."""
         known = self.cells.get(place)
-        self.cells[place] = [*(map(operator.add, known, counts) if known else counts)]
+        if known is None:
+            self.cells[place] = [*counts]
+            return
+        # A loop takes twice as long.
+        known[0] += counts[0]
+        known[1] += counts[1]
+        known[2] += counts[2]
+        known[3] += counts[3]
+        known[4] += counts[4]
+        known[5] += counts[5]
 
     def take(self, other: Band) -> None:
         """Add all counts of ``other``, whose cells are of the same kind."""
@@ -186,15 +194,16 @@ class HeatMap:
         took_us: int = 0,
     ) -> None:
         """Count an operation, with its bytes in both directions and its service latency."""
-        of_second = self._pending.get(second)
-        cell = None if of_second is None else of_second.get(key)
-        if cell is None:
+        try:
+            cell = self._pending[second][key]
+        except KeyError:
             cell = self._cell(key, second)
-        cell[_ENTITIES] += entities
-        cell[_WRITTEN] += written
-        cell[_OPERATIONS] += 1
-        cell[_BYTES] += transferred
-        cell[_TOOK_US] += took_us
+        # Numbers in place of names: this is called for every operation.
+        cell[0] += entities
+        cell[2] += written
+        cell[3] += 1
+        cell[4] += transferred
+        cell[5] += took_us
 
     def add_second(self, second: int, entities: Mapping[str, int]) -> None:
         """Add the entities of a whole second by partition, which must be new and has no more."""

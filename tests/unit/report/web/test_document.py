@@ -121,7 +121,7 @@ def test_everything_has_its_place_on_the_page() -> None:
     shown = update(full(["a", "b"]), live=True)
     made = {*shown["parts"], *shown["charts"]}
     assert made - {"head"} <= set(IDS)
-    absent = {"scans", "pointers", "accounts", "chart-rate", "chart-waiting"}
+    absent = {"scans", "pointers", "accounts", "service-log", "chart-rate", "chart-waiting"}
     assert set(IDS) - made == absent, "which this record has nothing for"
 
 
