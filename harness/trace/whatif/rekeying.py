@@ -29,6 +29,7 @@ from harness.trace.whatif.losses import Collisions, digest_of, refused_as_record
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.scanned_rows import Walks, divided, pages_of
 from harness.trace.whatif.scheme import ROW_KEY, Scheme
 from harness.trace.whatif.units import (
     ENTITIES,
@@ -39,7 +40,6 @@ from harness.trace.whatif.units import (
     Scanned,
     Walk,
 )
-from harness.trace.whatif.walks import Walks, divided, pages_of
 
 _KEPT = 50_000
 """Keys and queries whose treatment is remembered."""
