@@ -67,7 +67,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
     """Which scheme is the best, for what price, and what has to be known of the figures."""
     recorded, best = found.schemes[0], best_of(found)
     shown = ""
-    if best is not None and best.price.walked_is_lower_bound:
+    if best is not None and best.price.scanned_is_lower_bound:
         shown = " as far as the trace shows"
     said = []
     if best is None:
@@ -90,7 +90,7 @@ def sentences(found: WhatIfRecord) -> list[str]:
     if equals:
         verb = agreed(len(equals), "is", "are")
         said.append(f"{listed(equals)} {verb} equal to it in this traffic.")
-    bounds = [part.name for part in found.schemes if part.price.walked_is_lower_bound]
+    bounds = [part.name for part in found.schemes if part.price.scanned_is_lower_bound]
     if bounds:
         said.append(
             f"Figures with ≥ are lower bounds: queries under {listed(bounds)} may scan rows that "
@@ -154,7 +154,7 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
         f"of {'what ' if physical is None else 'the '}{served}"
     )
     if not part.once.throttled:
-        shown = " that the trace shows" if part.price.walked_is_lower_bound else ""
+        shown = " that the trace shows" if part.price.scanned_is_lower_bound else ""
         return f"{text}, and nothing{shown} is throttled"
     throttled = marked(part, percent(part.once.ratio))
     return f"{text}, and {throttled} of the requests are throttled at first"
@@ -179,7 +179,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
             part.name,
             marked(part, percent(part.once.ratio)),
             marked(part, f"{part.price.billable:,}"),
-            marked(part, f"{part.price.walked:,}"),
+            marked(part, f"{part.price.scanned:,}"),
             marked(part, f"{number(peak.per_s)}/s"),
         ]
         if found.most_factor:

@@ -28,7 +28,7 @@ class SchemeRow:
         say: The cell of a scheme; empty where it has none.
         share: The share of a limit that the cell shows as a bar; None without a limit.
         always: Shown even if the cells of all schemes are the same nothing.
-        bounded: A lower bound where the entities that queries walk are one.
+        bounded: A lower bound where the entities that queries scan are one.
     """
 
     label: str
@@ -148,12 +148,12 @@ def account_10s(found: WhatIfRecord, part: SchemePart) -> float:
 
 
 def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
-    bounded = part.price.walked_is_lower_bound
+    bounded = part.price.scanned_is_lower_bound
     if not found.most_factor:
         return ""
     if (first := part.first_limit) is None:
         return "not known" if bounded else f"none up to x {multiple(found.most_factor)}"
-    # The more the queries walk, the earlier is the limit met.
+    # The more the queries scan, the earlier is the limit met.
     return f"{'≤ ' if bounded else ''}x {multiple(first.factor)}, {first.rule}"
 
 
@@ -228,7 +228,7 @@ _ROWS = (
     ),
     SchemeRow(
         "entities scanned by queries",
-        lambda found, part: f"{part.price.walked:,}",
+        lambda found, part: f"{part.price.scanned:,}",
         always=False,
         bounded=True,
     ),

@@ -86,8 +86,8 @@ class PricePart:
         refused: Operations with a key that the service refuses. Their load counts nevertheless.
         ranged: Queries of one partition before that would need a range of partitions.
         billable: Billable requests: attempts, pages, and the parts of split queries.
-        walked: Entities that the queries would walk.
-        walked_is_lower_bound: They may walk more, because rows that were there before the trace,
+        scanned: Entities that the queries would scan.
+        scanned_is_lower_bound: They may scan more, because rows that were there before the trace,
             and that no operation showed, may be in what they read.
     """
 
@@ -109,8 +109,8 @@ class PricePart:
     refused: int = 0
     ranged: int = 0
     billable: int = 0
-    walked: int = 0
-    walked_is_lower_bound: bool = False
+    scanned: int = 0
+    scanned_is_lower_bound: bool = False
 
 
 class FirstLimitPart(RecordPart):

@@ -1,7 +1,7 @@
 """Which key scheme is better: one rule for `harness whatif` and `harness advise`.
 
 What would break the application is no candidate. Of the others, the best is throttled least, makes
-the fewest billable requests, walks the fewest entities, and has the least hot partition, in this
+the fewest billable requests, scans the fewest entities, and has the least hot partition, in this
 order. Differences below the noise of a calculation decide nothing, and are no price.
 """
 
@@ -32,7 +32,7 @@ class Standing:
     breaks: tuple[str, ...] = ()
     throttled: float
     billable: int
-    walked: int
+    scanned: int
     hottest: float
 
 
@@ -40,7 +40,7 @@ _Measure = tuple[Callable[[Standing], float], Callable[[float], float]]
 _MEASURES: tuple[_Measure, ...] = (
     (lambda one: one.throttled, lambda least: least + THROTTLED_NOISE),
     (lambda one: one.billable, lambda least: least * (1 + RELATIVE_NOISE)),
-    (lambda one: one.walked, lambda least: least * (1 + RELATIVE_NOISE)),
+    (lambda one: one.scanned, lambda least: least * (1 + RELATIVE_NOISE)),
     (lambda one: one.hottest, lambda least: least * (1 + RELATIVE_NOISE)),
 )
 
@@ -103,14 +103,14 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
         ),
         throttled=part.once.ratio,
         billable=price.billable,
-        walked=price.walked,
+        scanned=price.scanned,
         hottest=next(peak.per_s for peak in peaks if peak.width_s == 10),
     )
 
 
 def marked(part: SchemePart, figure: str) -> str:
     """A figure; with the sign of a lower bound if queries may scan rows that nobody knows."""
-    if not part.price.walked_is_lower_bound:
+    if not part.price.scanned_is_lower_bound:
         return figure
     return "> 0%" if figure.startswith("<") else f"≥ {figure}"
 
@@ -118,7 +118,7 @@ def marked(part: SchemePart, figure: str) -> str:
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost more than other ones do in the same traffic, as clauses."""
     price, other = part.price, before.price
-    bounded = price.walked_is_lower_bound and not other.walked_is_lower_bound
+    bounded = price.scanned_is_lower_bound and not other.scanned_is_lower_bound
 
     def rises(count: str) -> bool:
         return bool(getattr(price, count) > (1 + RELATIVE_NOISE) * getattr(other, count))
@@ -133,8 +133,8 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     found = []
     if rises("billable"):
         found.append(more("billable", "billable requests"))
-    if bounded or rises("walked"):
-        found.append(more("walked", "entities scanned"))
+    if bounded or rises("scanned"):
+        found.append(more("scanned", "entities scanned"))
     if price.spread and rises("needed"):
         most = f"up to {price.most_needed:,}"
         found.append(f"{share(price.spread)} in several partitions, {most}")

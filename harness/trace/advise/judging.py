@@ -103,7 +103,7 @@ class Trial:
             round(self.throttled, 3),
             -round(min(self.until, PLENTY), 1),
             round(of.billable / whole, 2),
-            round(of.walked / whole, 1),
+            round(of.scanned / whole, 1),
             self.candidate.distance,
         )
 

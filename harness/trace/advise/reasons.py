@@ -61,7 +61,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     answer, headline, reason = KeyAnswer.FINE, "", [f"{_load('Today', today)}."]
     if today.far:
         price = today.part.price
-        less = price.walked_is_lower_bound or price.unknown > _UNKNOWN * price.operations
+        less = price.scanned_is_lower_bound or price.unknown > _UNKNOWN * price.operations
         less |= evidence.traffic.operations < _VERY_FEW
         known = ", as far as the trace shows" if less else ""
         headline = f"Your keys are fine at this rate{known}{_first_limit(today)}."
@@ -80,7 +80,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         answer = KeyAnswer.NO_KEY
         headline, why = _no_key(evidence)
         reason += why
-    if any(one.part.price.walked_is_lower_bound for one in (today, best) if one is not None):
+    if any(one.part.price.scanned_is_lower_bound for one in (today, best) if one is not None):
         reason.append(
             "Figures with ≥ are lower bounds: queries may scan rows that the trace does not show. "
             "--rows says how many a table had."
@@ -192,7 +192,7 @@ def _first_limit(trial: Trial) -> str:
         factor = trial.until
     elif rule == ACCOUNT:
         rule = "partition"
-    bounded, rate = trial.part.price.walked_is_lower_bound, trial.found.rate
+    bounded, rate = trial.part.price.scanned_is_lower_bound, trial.found.rate
     if factor >= PLENTY and not bounded:
         return f"; no limit is met up to x {multiple(PLENTY * rate)}"
     return f"; the first limit is met {_met(factor, rate, bounded)}, that of {_owner(rule)}"
@@ -214,7 +214,7 @@ def _met(factor: float, rate: float, bounded: bool = False) -> str:
 def _share(trial: Trial) -> str:
     """The throttled share; what is below the noise of a calculation is not told exactly."""
     part = trial.part
-    if trial.throttled or part.price.walked_is_lower_bound:
+    if trial.throttled or part.price.scanned_is_lower_bound:
         return marked(part, percent(trial.throttled))
     return f"less than {percent(THROTTLED_NOISE)}" if part.once.throttled else _NOTHING
 

@@ -345,16 +345,16 @@ class Projection:
             return
         number = sum(len(part.names) for part in self._waiting)
         places = self._rekeying.places
-        walked = {places[part.names[at]] for part in self._waiting for at in part.walks}
+        scanned = {places[part.names[at]] for part in self._waiting for at in part.paged_scans}
         demand = Demand(
             {places[name]: count for name, count in sums.items()},
             self._largest,
             scans=self._rekeying.price.queries > 0,
         )
         self._most = max(self._most, demand.total)
-        doubtful = self._once.serve(second, demand, number, walked)
+        doubtful = self._once.serve(second, demand, number, scanned)
         for simulation in self._retried:
-            doubtful = doubtful | simulation.serve(second, demand, number, walked)
+            doubtful = doubtful | simulation.serve(second, demand, number, scanned)
         if doubtful and not self._retried and not self._brief:
             # Until now nothing was refused, so that retries made no difference.
             seeds = range(1, 1 + self._draws)
@@ -381,7 +381,7 @@ class Projection:
         drawable: Iterable[tuple[int, str, int]] = zip(
             part.instants, part.names, part.amounts, strict=True
         )
-        if part.walks:
+        if part.paged_scans:
             drawable = heapq.merge(drawable, part.shares(), key=operator.itemgetter(0))
         for at_ms, name, count in drawable:
             if at_ms >= (self._drawn_second + 1) * 1000:

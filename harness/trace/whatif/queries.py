@@ -48,7 +48,7 @@ class NewRange(NamedTuple):
 
     @property
     def span(self) -> tuple[str, str | None]:
-        """The rows that the service walks, in the order of `BETWEEN`: the first, and the end."""
+        """The rows that the service scans, in the order of `BETWEEN`: the first, and the end."""
         if self.several:
             first, before = self.partition_from, self.partition_before
             return (_place(first) if first else ""), None if before is None else _place(before)
@@ -102,7 +102,7 @@ class TreatedQuery:
 
     @property
     def counted(self) -> bool:
-        """Whether the rows have to be counted to know what it walks, and where."""
+        """Whether the rows have to be counted to know what it scans, and where."""
         return not self.limited or any(one.several for one in self.ranges)
 
 

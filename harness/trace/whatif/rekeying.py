@@ -29,16 +29,16 @@ from harness.trace.whatif.losses import Collisions, digest_of, refused_as_record
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
-from harness.trace.whatif.scanned_rows import Walks, divided, pages_of
+from harness.trace.whatif.scanned_rows import ScannedRows, divided, pages_of
 from harness.trace.whatif.scheme import ROW_KEY, Scheme
 from harness.trace.whatif.units import (
     ENTITIES,
     NOTHING,
     Loads,
     LoadUnit,
+    PagedScan,
     Places,
     Scanned,
-    Walk,
 )
 
 _KEPT = 50_000
@@ -106,7 +106,7 @@ class Rekeying:
 
     Args:
         rows: Whether it matters which rows are there: not if no query scans them.
-        before: The rows that were there before the trace; None if the rows that queries walk are
+        before: The rows that were there before the trace; None if the rows that queries scan are
             not to be counted.
 
     Attributes:
@@ -137,7 +137,7 @@ class Rekeying:
         self._names: dict[str, _Names] = {}
         self._kept = 0
         self._queries: dict[tuple[str, str | None, Detail], TreatedQuery] = {}
-        self._walks = Walks(scheme, before)
+        self._scanned_rows = ScannedRows(scheme, before)
         # Whether it matters which rows are where.
         self._counted = before is not None
 
@@ -164,8 +164,8 @@ class Rekeying:
             effects = Effects(
                 batch, known, amounts, self.unit.without_row, self.unit.more_scanned(1)
             )
-        walks = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is Walk]
-        return Loads(*columns, effects, walks)
+        paged = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is PagedScan]
+        return Loads(*columns, effects, paged)
 
     def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
         """The loads where every key stays as it is: one for each operation."""
@@ -197,8 +197,8 @@ class Rekeying:
         }
         if asked:
             self.price.queries += sum(numbers[shape] for shape in asked)
-            self.price.walked_is_lower_bound |= any(shape.estimated for shape in asked)
-            self.price.walked += sum(
+            self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
+            self.price.scanned += sum(
                 count
                 for shape, count in zip(batch.shapes, batch.entities, strict=True)
                 if shape in asked
@@ -314,7 +314,7 @@ class Rekeying:
         if placed.notable:
             self._note(placed)
         if stays is not None:
-            self._walks.note(table, placed.key + BETWEEN + new_row_key, stays=stays)
+            self._scanned_rows.note(table, placed.key + BETWEEN + new_row_key, stays=stays)
         if scheme.identity:
             return placed
         digest = zlib.crc32(new_row_key.encode("utf-8", "surrogatepass"), placed.digest)
@@ -431,25 +431,27 @@ class Rekeying:
             price.spread += 1
             price.needed += len(found.ranges)
             price.most_needed = max(price.most_needed, len(found.ranges))
-        walked, sure = self._walks.of(shape, key[1], found, query, recorded, batch.returned[at])
-        price.walked_is_lower_bound |= not sure
-        entities = sum(one.entities for one in walked)
-        price.walked += entities
+        scanned, sure = self._scanned_rows.of(
+            shape, key[1], found, query, recorded, batch.returned[at]
+        )
+        price.scanned_is_lower_bound |= not sure
+        entities = sum(one.entities for one in scanned)
+        price.scanned += entities
         more = unit.more_scanned(entities - recorded) if entities > recorded else 0
         page_s = (batch.done_ms[at] - batch.at_ms[at]) / 1000 / pages_of(shape)
-        parts = [one.entities for one in walked]
+        parts = [one.entities for one in scanned]
         if unit is not ENTITIES:
             if found.narrowed and recorded:
                 amount = max(1, amount * entities // recorded)
             parts = divided(amount + more, parts)
-        for one, part in zip(walked, parts, strict=True):
+        for one, part in zip(scanned, parts, strict=True):
             name = self.name(shape.table, one.one.partition_key)
             if unit is not ENTITIES:
                 each = unit.each_page(shape, all_partitions=one.one.several)
                 yield name, Scanned(part + one.pages * each), at
             elif one.pages > 1 or (one.one.several and one.shares):
-                walk = one.in_pages(page_s, functools.partial(self._place, shape.table))
-                yield name, walk, -1 if one.one.several or len(walked) > 1 else at
+                paged = one.in_pages(page_s, functools.partial(self._place, shape.table))
+                yield name, paged, -1 if one.one.several or len(scanned) > 1 else at
             else:
                 yield name, Scanned(part), at
 

@@ -59,7 +59,7 @@ def require_rows_of(said: Mapping[str, int], tables: Iterable[str]) -> None:
 
 
 def need_counts(trace: Trace, schemes: Sequence[Scheme]) -> list[bool]:
-    """Of which schemes the rows that queries walk have to be counted."""
+    """Of which schemes the rows that queries scan have to be counted."""
     needed = [False] * len(schemes)
     looked_at: set[object] = set()
     for query, outcome in trace.queries():

@@ -1,4 +1,4 @@
-"""What a query walks under new keys: entities by range, where they are, and in how many pages."""
+"""What a query scans under new keys: entities by range, where they are, and in how many pages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
 from harness.trace.whatif.rows_before import QueriedKeys, RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.stored_rows import Shares, StoredRows
-from harness.trace.whatif.units import Walk, WalkPage
+from harness.trace.whatif.units import PagedScan, ScanPage
 
 _MOST_PAGED = 10_000
 
 
-class Walked(NamedTuple):
-    """What a query walks in one of its ranges.
+class ScannedRange(NamedTuple):
+    """What a query scans in one of its ranges.
 
     Attributes:
         shares: Entities by PartitionKey, as far as these are told apart.
@@ -30,7 +30,7 @@ class Walked(NamedTuple):
     shares: Shares
     pages: int
 
-    def in_pages(self, page_s: float, named: Callable[[str], tuple[str, Place]]) -> Walk:
+    def in_pages(self, page_s: float, named: Callable[[str], tuple[str, Place]]) -> PagedScan:
         """The pages, which read partitions one after the other.
 
         Args:
@@ -50,7 +50,7 @@ class Walked(NamedTuple):
                 shares.append((name, place, taken))
                 if rows > taken:
                     waiting.append((name, place, rows - taken))
-            pages.append(WalkPage(of_own, tuple(shares)))
+            pages.append(ScanPage(of_own, tuple(shares)))
         # Each page goes on up to the first partition of the next one.
         end = self.one.partition_before
         for number in reversed(range(len(pages))):
@@ -58,14 +58,14 @@ class Walked(NamedTuple):
             first = page.shares[0][1][1] if page.shares else self.one.partition_from
             pages[number] = page._replace(keys=(first or "", end))
             end = first
-        return Walk.of(tuple(pages), page_s)
+        return PagedScan.of(tuple(pages), page_s)
 
 
-class Walks:
-    """The rows of a trace under a scheme, and what queries walk of them.
+class ScannedRows:
+    """The rows of a trace under a scheme, and what queries scan of them.
 
     Args:
-        before: The rows before the trace; None if rows are not counted. Then a query walks what it
+        before: The rows before the trace; None if rows are not counted. Then a query scans what it
             did, evenly divided over its ranges.
     """
 
@@ -99,11 +99,11 @@ class Walks:
         query: TracedQuery,
         recorded: int,
         returned: int,
-    ) -> tuple[list[Walked], bool]:
-        """What a query walks, and False if it may walk more.
+    ) -> tuple[list[ScannedRange], bool]:
+        """What a query scans, and False if it may scan more.
 
         Args:
-            recorded: What it walked when it was recorded.
+            recorded: What it scanned when it was recorded.
         """
         ranges, counts, table = found.ranges, self._counts, shape.table
         served = shape.outcome.succeeded or not shape.outcome.wanted_again
@@ -118,7 +118,7 @@ class Walks:
         if not ranges:
             whole, sure = 0, sure and not found.narrowed
         elif found.narrowed:
-            # Of the rows that it walked, those of one value: at least those that it returned.
+            # Of the rows that it scanned, those of one value: at least those that it returned.
             passes = found.in_keys.issuperset(query.compared)
             whole = returned if passes and full else max(returned, counted, min(1, recorded))
             sure = sure and passes and not found.unbounded
@@ -136,7 +136,7 @@ class Walks:
         share = returned / (whole if found.narrowed else recorded) if recorded and whole else 1.0
         share = min(1.0, share) if query.compared else 1.0
         since = self._since(table, query, whole) if found.kept and found.counted else 0
-        walked = []
+        scanned = []
         for one, part, (number, shares) in zip(ranges, parts, there, strict=True):
             pages = -(-int(part * share) // MAX_PAGE_ENTITIES)
             if found.limited:
@@ -145,8 +145,8 @@ class Walks:
                 shares = [(key, rows * part // number) for key, rows in shares]
             elif part < number:
                 shares = _section(shares, since, part, number)
-            walked.append(Walked(one, part, shares, max(1, pages)))
-        return walked, sure
+            scanned.append(ScannedRange(one, part, shares, max(1, pages)))
+        return scanned, sure
 
     def _since(self, table: str, query: TracedQuery, entities: int) -> int:
         """Entities of the pages before this one, which has ``entities``."""

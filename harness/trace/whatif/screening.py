@@ -91,7 +91,7 @@ class ScreenedScheme:
         account_peaks: The same of all together.
         over: Share of the entities over the limit of their partition, or of the account, second by
             second: about what would be throttled without retries.
-        price: Without what only a calculation knows, such as what queries walk. All queries are
+        price: Without what only a calculation knows, such as what queries scan. All queries are
             ``needed``: one for each partition that a query visits.
     """
 
@@ -121,7 +121,7 @@ class ScreenedScheme:
             ),
             throttled=self.over,
             billable=price.operations - price.queries + price.needed,
-            walked=price.scans,
+            scanned=price.scans,
             hottest=self.partition_peaks[-1].per_s,
         )
 

@@ -20,7 +20,7 @@ from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
 from harness.gateway.storage import Passage
 from harness.trace.whatif.rows import OTHER, Arrivals, Changes, Effects, MissingRows, RowScan
-from harness.trace.whatif.units import NOTHING, Scanned, Walk, name_of
+from harness.trace.whatif.units import NOTHING, PagedScan, Scanned, name_of
 from harness.workload.retry import RetryPolicy
 
 _MOST_LOST = 50_000
@@ -81,7 +81,7 @@ class Simulation:
         self._due: list[Request] = []
         self._number = 0
         self._doubtful: Set[Place] = frozenset()
-        self._walks = False
+        self._paged = False
         self._missing = MissingRows()
         self._arrivals = Arrivals()
         # Refused queries by the numbers of their retries: when they were refused, where they were
@@ -111,12 +111,12 @@ class Simulation:
         return other
 
     def serve(
-        self, second: int, demand: Demand, operations: int, walked: Set[Place] = frozenset()
+        self, second: int, demand: Demand, operations: int, scanned: Set[Place] = frozenset()
     ) -> Set[Place]:
         """Pass the operations of a second that no limit could refuse, as a whole.
 
         Args:
-            walked: Where queries with several pages or partitions are sent: they are always
+            scanned: Where queries with several pages or partitions are sent: they are always
                 simulated.
 
         Returns:
@@ -124,14 +124,14 @@ class Simulation:
         """
         self._retry(second)
         self._due = self._later.pop(second, [])
-        retries = dict.fromkeys(walked, 0)
+        retries = dict.fromkeys(scanned, 0)
         # What comes to a partition while a query of it waits has to be seen.
         retries.update((place, 0) for _, place, _ in self._queries.values())
-        self._walks = bool(walked)
+        self._paged = bool(scanned)
         for _, _, place, _, entities, _, _ in self._due:
             retries[place] = retries.get(place, 0) + entities
-            if type(entities) is Walk:
-                self._walks = True
+            if type(entities) is PagedScan:
+                self._paged = True
                 for _, other, count in entities.pages[0].shares:
                     retries[other] = retries.get(other, 0) + count
         if missing := self._missing.places:
@@ -165,7 +165,7 @@ class Simulation:
                 if several:
                     self._follow(table)
         # A query over several partitions takes from those that nothing else could refuse too.
-        alone = () if self._walks else self._model.alone
+        alone = () if self._paged else self._model.alone
         of_place: dict[Place, list[Request]] = {place: [] for place in alone}
         others: list[Request] = []
         for request in _in_order([*self._due, *operations]):
@@ -205,12 +205,13 @@ class Simulation:
         scan = effect if isinstance(effect, RowScan) else None
         own, rows = 0, {}
         if several:
-            keys = entities.keys if type(entities) is Walk else scan.keys if scan else (None, None)
+            known = entities if type(entities) is PagedScan else scan
+            keys = (None, None) if known is None else known.keys
             rows = self._arrivals.in_table(place[0], since_s, now_s, keys)
         elif scan is not None and origin is not None:
             key, _ = origin[0].keys(origin[1])
             own = self._arrivals.in_partition(place, since_s, now_s, key, scan)
-        if type(entities) is Walk:
+        if type(entities) is PagedScan:
             grown: int = entities.grown(own, rows, name_of)
             for at, more in rows.items():
                 self._lose(at, -more)
@@ -269,7 +270,7 @@ class Simulation:
                 entities = self._asked_for(request)
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Scanned else entities
-            if type(entities) is Walk:
+            if type(entities) is PagedScan:
                 assert passage is not None
                 rule = self._rule_against_page(request, entities, passage, soon, second)
             elif passage is not None:
@@ -296,14 +297,14 @@ class Simulation:
             passage.end()
 
     def _rule_against_page(
-        self, request: Request, walk: Walk, passage: Passage, soon: list[Request], second: int
+        self, request: Request, paged: PagedScan, passage: Passage, soon: list[Request], second: int
     ) -> str:
         """Send a page to its first partition; if it passes, the next one follows.
 
         What others than doubtful partitions are asked for is taken already, but for retries.
         """
         now_s, _, place, attempt, _, _, origin = request
-        storage, page = self._model.storage, walk.pages[0]
+        storage, page = self._model.storage, paged.pages[0]
         assert storage is not None
         net, late = self._missing.net, attempt > 1
         takes = [
@@ -322,10 +323,10 @@ class Simulation:
                 storage.take(*at, count, now_s)
         if page.shares:
             self.throttling.attempts += storage.cuts(place[0], *page.keys)
-        if (rest := walk.rest) is not None:
+        if (rest := paged.rest) is not None:
             self._number = number = self._number + 1
             self.throttling.attempts += 1
-            due_s = now_s + walk.page_s
+            due_s = now_s + paged.page_s
             self._send((due_s, number, place, 1, rest, 0, origin), soon, second)
         return ""
 
@@ -382,15 +383,15 @@ class Simulation:
         if attempt >= len(waits):
             known.failed += 1
             self._lose(place, entities)
-            if type(entities) is Walk:
+            if type(entities) is PagedScan:
                 for page in entities.pages:
                     for _, other, count in page.shares:
                         self._lose(other, count)
             return
         self._number = number = self._number + 1
-        if type(entities) is Walk or type(entities) is Scanned:
+        if type(entities) is PagedScan or type(entities) is Scanned:
             several = place[1] is None or (
-                type(entities) is Walk and bool(entities.pages[-1].shares)
+                type(entities) is PagedScan and bool(entities.pages[-1].shares)
             )
             self._queries[number] = now_s, place, several
             if several:

@@ -50,7 +50,7 @@ class Scanned(int):
 NOTHING = Scanned(0)
 
 
-class WalkPage(NamedTuple):
+class ScanPage(NamedTuple):
     """What a page of a query takes: of the place that it is sent to, and of other partitions.
 
     Attributes:
@@ -67,7 +67,7 @@ class WalkPage(NamedTuple):
         return self.own + sum(count for _, _, count in self.shares)
 
 
-class Walk(int):
+class PagedScan(int):
     """The entities of a query with several pages or partitions, but for those of ``shares``.
 
     Each page is sent when the one before was answered.
@@ -77,14 +77,14 @@ class Walk(int):
         page_s: How long a page takes.
     """
 
-    pages: tuple[WalkPage, ...]
+    pages: tuple[ScanPage, ...]
     page_s: float
 
     @classmethod
-    def of(cls, pages: tuple[WalkPage, ...], page_s: float) -> Walk:
-        walk = cls(sum(page.own for page in pages))
-        walk.pages, walk.page_s = pages, page_s
-        return walk
+    def of(cls, pages: tuple[ScanPage, ...], page_s: float) -> PagedScan:
+        paged = cls(sum(page.own for page in pages))
+        paged.pages, paged.page_s = pages, page_s
+        return paged
 
     @property
     def keys(self) -> tuple[str, str | None]:
@@ -97,11 +97,13 @@ class Walk(int):
         return any(page.shares for page in self.pages)
 
     @property
-    def rest(self) -> Walk | None:
+    def rest(self) -> PagedScan | None:
         """What follows the next page."""
-        return Walk.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
+        return PagedScan.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
 
-    def grown(self, own: int, rows: Mapping[Place, int], named: Callable[[Place], str]) -> Walk:
+    def grown(
+        self, own: int, rows: Mapping[Place, int], named: Callable[[Place], str]
+    ) -> PagedScan:
         """The query after rows were added or removed, which its last page finds, or does not.
 
         Args:
@@ -114,8 +116,8 @@ class Walk(int):
             (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
         ]
         shares += [(named(place), place, left[place]) for place in sorted(left) if left[place] > 0]
-        last = WalkPage(max(0, last.own + own), tuple(shares), last.keys)
-        return Walk.of((*others, last), self.page_s)
+        last = ScanPage(max(0, last.own + own), tuple(shares), last.keys)
+        return PagedScan.of((*others, last), self.page_s)
 
 
 class Places(dict[str, Place]):
@@ -141,7 +143,7 @@ class Loads(NamedTuple):
         origins: Places of the operations in the batch; negative where the effect on rows is not
             known, as of a transaction that is split.
         effects: The effects of the operations on rows; None where they do not matter.
-        walks: Places of those that are `Walk`.
+        paged_scans: Places of those that are `PagedScan`.
     """
 
     instants: Sequence[int]
@@ -149,7 +151,7 @@ class Loads(NamedTuple):
     amounts: Sequence[int]
     origins: Sequence[int]
     effects: Effects | None
-    walks: Sequence[int] = ()
+    paged_scans: Sequence[int] = ()
 
     def between(self, start: int, end: int) -> Loads:
         return Loads(
@@ -158,7 +160,7 @@ class Loads(NamedTuple):
             self.amounts[start:end],
             self.origins[start:end],
             self.effects,
-            [at - start for at in self.walks if start <= at < end],
+            [at - start for at in self.paged_scans if start <= at < end],
         )
 
     def later(self, shift_ms: int) -> Loads:
@@ -169,18 +171,18 @@ class Loads(NamedTuple):
     def largest(self) -> int:
         """The most that one request takes."""
         most = max(self.amounts)
-        for at in self.walks:
-            walk = self.amounts[at]
-            assert isinstance(walk, Walk)
-            most = max(most, *(page.total for page in walk.pages))
+        for at in self.paged_scans:
+            paged = self.amounts[at]
+            assert isinstance(paged, PagedScan)
+            most = max(most, *(page.total for page in paged.pages))
         return most
 
     def shares(self) -> Iterator[tuple[int, str, int]]:
-        """What walks take of partitions besides: instants, names, amounts."""
-        for at in self.walks:
-            walk = self.amounts[at]
-            assert isinstance(walk, Walk)
-            for page in walk.pages:
+        """What paged scans take of partitions besides: instants, names, amounts."""
+        for at in self.paged_scans:
+            paged = self.amounts[at]
+            assert isinstance(paged, PagedScan)
+            for page in paged.pages:
                 for name, _, count in page.shares:
                     yield self.instants[at], name, count
 

@@ -151,8 +151,8 @@ def test_a_what_if_a_screening_and_a_replay_map_operations_by_properties(tmp_pat
         assert (price.unvalued, price.moved, price.split, price.scans) == (1, 1, 1, 0)
         assert (screened.price.unvalued, screened.price.split, screened.price.scans) == (1, 1, 0)
         assert part.partitions == screened.partitions == 4, "c1, 2, c3, and p"
-        # Of the seven entities that the query walked, the two that it returned have the value.
-        assert price.walked == 2
+        # Of the seven entities that the query scanned, the two that it returned have the value.
+        assert price.scanned == 2
         said = " ".join(preparation.part.notes)
         assert "1 operation with the recorded keys: on rows of unknown Customer." in said
         assert "1 write of a row with another Customer" in said

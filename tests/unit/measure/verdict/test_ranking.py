@@ -8,7 +8,7 @@ import pytest
 
 from harness.measure.verdict.ranking import Standing, breaks, ranks
 
-WHOLE = Standing(throttled=0.1, billable=1000, walked=1000, hottest=100.0)
+WHOLE = Standing(throttled=0.1, billable=1000, scanned=1000, hottest=100.0)
 
 
 @pytest.mark.parametrize(
@@ -18,15 +18,15 @@ WHOLE = Standing(throttled=0.1, billable=1000, walked=1000, hottest=100.0)
         ({"throttled": 0.1005}, [1, 1]),
         ({"throttled": 0.09, "billable": 9000}, [2, 1]),
         ({"billable": 1005}, [1, 1]),
-        ({"billable": 995, "walked": 5000}, [1, 2]),
-        ({"billable": 900, "walked": 5000}, [2, 1]),
-        ({"walked": 900, "hottest": 200.0}, [2, 1]),
+        ({"billable": 995, "scanned": 5000}, [1, 2]),
+        ({"billable": 900, "scanned": 5000}, [2, 1]),
+        ({"scanned": 900, "hottest": 200.0}, [2, 1]),
         ({"hottest": 98.0}, [2, 1]),
         ({"throttled": 0.0, "breaks": ("it loses an entity",)}, [1, 0]),
     ],
 )
 def test_the_better_keys_come_first(other: dict[str, object], expected: list[int]) -> None:
-    """By throttling, then billable requests, entities walked and the hottest partition; what
+    """By throttling, then billable requests, entities scanned and the hottest partition; what
     breaks the application has no rank, and what is equal within the noise shares one."""
     assert ranks([WHOLE, dataclasses.replace(WHOLE, **other)]) == expected  # type: ignore[arg-type]
 

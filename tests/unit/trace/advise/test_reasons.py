@@ -25,7 +25,7 @@ TRAFFIC = TableTraffic(
 
 
 def bounded(part: SchemePart) -> SchemePart:
-    price = dataclasses.replace(part.price, walked_is_lower_bound=True)
+    price = dataclasses.replace(part.price, scanned_is_lower_bound=True)
     return part.model_copy(update={"price": price})
 
 

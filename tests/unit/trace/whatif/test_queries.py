@@ -1,4 +1,4 @@
-"""A query under new keys finds the rows that it found, and is charged for all that it walks."""
+"""A query under new keys finds the rows that it found, and is charged for all that it scans."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def found(rows: set[Key], partition_key: str, query: TracedQuery) -> set[Key]:
 
 
 def holds(one: NewRange, key: Key) -> bool:
-    """Whether a query of the range walks a row, by the bounds alone."""
+    """Whether a query of the range scans a row, by the bounds alone."""
     first, end = one.span
     row = BETWEEN.join(key)
     return row >= first and (end is None or row < end)
@@ -136,7 +136,7 @@ def test_a_query_finds_under_new_keys_what_it_found(
 
 
 @given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, QUERIES)
-def test_the_gateway_walks_what_is_counted(
+def test_the_gateway_scans_what_is_counted(
     content: dict[str, Any], rows: set[Key], partition: str, query: TracedQuery
 ) -> None:
     """For the filter that a replay sends, in all and by partition."""
@@ -149,9 +149,9 @@ def test_the_gateway_walks_what_is_counted(
         contents.wrote("t", [RowWrite(*new)])
     for one in treated(mine, "", key, query).ranges:
         number, shares = counts.in_range("", one)
-        walked = contents.scan("t", key_ranges(rewritten(one))).by_partition
-        assert number == sum(walked.values())
-        assert {name: rows for name, rows in shares if rows} == walked
+        scanned = contents.scan("t", key_ranges(rewritten(one))).by_partition
+        assert number == sum(scanned.values())
+        assert {name: rows for name, rows in shares if rows} == scanned
 
 
 @pytest.mark.parametrize(
@@ -224,14 +224,14 @@ class Table:
 
 
 @given(st.sampled_from(SCHEMES), st.integers(0, 2**32))
-def test_what_queries_walk_is_what_the_rewritten_ones_would(
+def test_what_queries_scan_is_what_the_rewritten_ones_would(
     content: dict[str, Any], seed: int
 ) -> None:
     """Counted among the rows that are there at that time; where the rows of a table are not all
     known, it is a lower bound.
     """
     rng, mine, table = random.Random(seed), scheme(content), Table()
-    operations, walked = [], 0
+    operations, scanned = [], 0
     for at_ms in range(40):
         one = table.operation(rng, at_ms)
         operations.append(one)
@@ -239,15 +239,15 @@ def test_what_queries_walk_is_what_the_rewritten_ones_would(
             assert isinstance(one.detail, TracedQuery)
             ranges = treated(mine, "", one.partition_key, one.detail).ranges
             moved = {mine.new_keys("", *row) for row in table.rows}
-            walked += sum(holds(span, row) for span in ranges for row in moved)
+            scanned += sum(holds(span, row) for span in ranges for row in moved)
     batch = batch_of(*operations)
     rekeying = Rekeying(mine, before=RowsBefore({}, frozenset({""}), {}))
     loads = rekeying.loads(batch)
-    assert rekeying.price.walked == walked
-    assert not rekeying.price.walked_is_lower_bound
+    assert rekeying.price.scanned == scanned
+    assert not rekeying.price.scanned_is_lower_bound
     written = sum(one.entities for one in operations if one.shape.kind is not Kind.QUERY)
     taken = sum(loads.amounts) + sum(count for _, _, count in loads.shares())
-    assert taken == walked + written
+    assert taken == scanned + written
 
 
 def test_rows_that_nobody_knows_make_a_lower_bound() -> None:
@@ -260,8 +260,8 @@ def test_rows_that_nobody_knows_make_a_lower_bound() -> None:
         before = RowsBefore({}, frozenset({""} if complete else ()), {})
         rekeying = Rekeying(scheme(SCHEMES[6]), before=before)
         rekeying.loads(batch)
-        assert rekeying.price.walked == 5
-        assert rekeying.price.walked_is_lower_bound is not complete
+        assert rekeying.price.scanned == 5
+        assert rekeying.price.scanned_is_lower_bound is not complete
 
 
 PAGE = 1000
@@ -277,7 +277,7 @@ def page_of(
 
 
 @pytest.mark.parametrize("content", SCHEMES[:5])
-def test_a_scan_in_pages_walks_each_row_once(content: dict[str, Any]) -> None:
+def test_a_scan_in_pages_reads_each_row_once(content: dict[str, Any]) -> None:
     """By any keys, and each page what follows the rows of the page before."""
     rows = [(f"p{number // 500}", f"{number:06}") for number in range(2500)]
     of_rows: dict[str, list[str]] = {}
@@ -287,7 +287,7 @@ def test_a_scan_in_pages_walks_each_row_once(content: dict[str, Any]) -> None:
     rekeying = Rekeying(mine, before=RowsBefore({"": of_rows}, frozenset(), {}))
     pages = [page_of(number, rows, number * PAGE) for number in range(3)]
     loads = rekeying.loads(batch_of(*pages))
-    assert rekeying.price.walked == len(rows)
+    assert rekeying.price.scanned == len(rows)
     assert sum(loads.amounts) + sum(count for _, _, count in loads.shares()) == len(rows)
     if content is SCHEMES[2]:
         # Partitions of 500 rows are in one page, or in two that follow each other.
@@ -318,7 +318,7 @@ def test_rows_of_pages_are_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("found", [0, 3])
 def test_stated_rows_of_which_none_is_known_may_be_anywhere(tmp_path: Path, found: int) -> None:
-    """What queries walk of them is a lower bound."""
+    """What queries scan of them is a lower bound."""
     with TraceWriter(tmp_path / "t.parquet", TraceHead(started_ms=0, source="watch")) as file:
         recorder = Recorder()
         row = page_of(0, [("p", "r")] * found, 0, "p", row_from="a", row_before="b")
@@ -328,7 +328,7 @@ def test_stated_rows_of_which_none_is_known_may_be_anywhere(tmp_path: Path, foun
     assert before.complete == ({""} if found else set())
 
 
-def test_a_failed_query_walks_what_the_same_query_found() -> None:
+def test_a_failed_query_scans_what_the_same_query_found() -> None:
     """It is a lower bound only if none found its rows."""
     failed = dataclasses.replace(page_of(0, [("p", "r")], 0, "p").shape, outcome=Outcome.THROTTLED)
     query = page_of(0, [("p", "r")], 0, "p")._replace(shape=failed, entities=0, returned=0)
@@ -337,8 +337,8 @@ def test_a_failed_query_walks_what_the_same_query_found() -> None:
         before = RowsBefore({"": {"p": ["1", "2"]}}, frozenset(), {}, keys)
         rekeying = Rekeying(scheme({"keys": {}}), before=before)
         rekeying.loads(batch_of(query))
-        assert rekeying.price.walked == 2
-        assert rekeying.price.walked_is_lower_bound is not read
+        assert rekeying.price.scanned == 2
+        assert rekeying.price.scanned_is_lower_bound is not read
 
 
 def test_a_filter_has_to_find_as_many_in_each_range() -> None:
@@ -347,7 +347,7 @@ def test_a_filter_has_to_find_as_many_in_each_range() -> None:
     query = page_of(0, [("p", "r")], 0, "p", top=10, compared=("Name",))
     rekeying = Rekeying(scheme(SCHEMES[1]), before=RowsBefore({"": {"p": rows}}, frozenset(), {}))
     rekeying.loads(batch_of(query._replace(entities=50, returned=10)))
-    assert rekeying.price.walked == 4 * 50
+    assert rekeying.price.scanned == 4 * 50
 
 
 def test_the_largest_partitions_are_those_of_the_range() -> None:

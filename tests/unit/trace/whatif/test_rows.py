@@ -20,7 +20,7 @@ from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowScan
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
-from harness.trace.whatif.units import Loads, Scanned, Walk, WalkPage
+from harness.trace.whatif.units import Loads, PagedScan, Scanned, ScanPage
 from harness.workload.retry import ScheduledBackoff
 from tests.support.traced import shape
 
@@ -187,8 +187,8 @@ def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -
     """Its load grows by what came to them."""
     came = requested(Rekeying(as_recorded()).loads(recorded([Made(500, Kind.INSERT, ("a",))])))
     came = [(1.5, FIRST, ("", "q"), 1, 1, 1, came[0][-1])]
-    page = WalkPage(0, (("p", PLACE, 3),))
-    scan: Request = 0.9, FIRST, ("", None), 1, Walk.of((page,), 0.0), 0, came[0][-1]
+    page = ScanPage(0, (("p", PLACE, 3),))
+    scan: Request = 0.9, FIRST, ("", None), 1, PagedScan.of((page,), 0.0), 0, came[0][-1]
     writes: list[Request] = [(0.85, FIRST, PLACE, 1, 12, 0, came[0][-1])]
     simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=(1.2,)), 1)
     demand = Demand({PLACE: 15}, 15, scans=True)
@@ -211,8 +211,8 @@ def test_a_scan_has_a_page_for_each_server_that_it_goes_on_at() -> None:
         simulation.serve(second, Demand({place: 1}, 1, scans=False), 1)
         simulation.simulate(second, [(second, FIRST, place, 1, 1, 0, None)])
     simulation.serve(40, Demand({}, 1, scans=True), 1, {("", None)})
-    page = WalkPage(39, (("k20", keys[20], 1),), ("k00", None))
-    simulation.simulate(40, [(40.0, FIRST, ("", None), 1, Walk.of((page,), 0.0), 0, None)])
+    page = ScanPage(39, (("k20", keys[20], 1),), ("k00", None))
+    simulation.simulate(40, [(40.0, FIRST, ("", None), 1, PagedScan.of((page,), 0.0), 0, None)])
     storage = simulation._model.storage
     assert storage is not None
     ranges = storage.ranges

@@ -38,7 +38,7 @@ def screened(
 def test_screened_schemes_are_as_calculated(name: str) -> None:
     """Peaks, partitions and prices of recorded applications are equal under each scheme; a
     screening divides what a query scans exactly, a calculation by whole entities. A screening does
-    not count what widened queries walk besides."""
+    not count what widened queries scan besides."""
     folder = EXAMPLES / name
     schemes = [parse_scheme(one, {"keys": keys}, one) for one, keys in KEYS.items()]
     schemes += [read_scheme(path) for path in sorted(folder.glob("*.toml"))]
@@ -51,8 +51,8 @@ def test_screened_schemes_are_as_calculated(name: str) -> None:
         for count in COUNTS:
             assert getattr(one.price, count) == getattr(part.price, count), (part.name, count)
         assert one.price.collisions == part.price.collisions
-        assert one.entities == part.total - part.price.walked + exact[0].price.walked
-        if part.price.walked > exact[0].price.walked:
+        assert one.entities == part.total - part.price.scanned + exact[0].price.scanned
+        if part.price.scanned > exact[0].price.scanned:
             continue
         assert [peak.per_s for peak in one.account_peaks] == [
             peak.per_s for peak in part.account_peaks[:2]

@@ -188,7 +188,7 @@ def test_equals_and_lower_bounds_are_said(tmp_path: Path) -> None:
     found = what_if(trace, [kept], LIMITS, name="made", limits_name="test")
     assert "kept is equal to it in this traffic." in whatif_text(found, Page(width=200))
     recorded_keys, other = found.schemes
-    price = dataclasses.replace(other.price, walked=500, billable=70, walked_is_lower_bound=True)
+    price = dataclasses.replace(other.price, scanned=500, billable=70, scanned_is_lower_bound=True)
     bounded = other.model_copy(update={"price": price, "rank": 1})
     slower = recorded_keys.model_copy(update={"rank": 2})
     text = whatif_text(found.model_copy(update={"schemes": (slower, bounded)}), Page(width=300))
