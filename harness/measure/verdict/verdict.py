@@ -52,6 +52,7 @@ _SEARCH_LIMITS = {
     "users": (VerdictResult.CLIENT_LIMITED, "users"),
     "latency": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
     "not-held": (VerdictResult.ENDPOINT_LIMITED, "endpoint"),
+    "failing": (VerdictResult.FAILING, "unknown"),
     "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
 }
 
@@ -254,8 +255,11 @@ def _failing(evidence: Evidence) -> VerdictPart:
 def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
     units = throttled_by_units(evidence) if evidence.kind.charges else None
+    of_account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
     by = evidence.throttled_by if units is None else _LIMITS_IN_UNITS[units.cause]
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
+    if units is None and evidence.enforced is None and by != "account" and of_account:
+        course = f", {of_account:,} by the account's limit{course}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
@@ -263,7 +267,10 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     if units is None and by not in ("partition", "account"):
         answer = costly_words(evidence)
         if by == "unknown":
-            answer = f". No limit is known to be the cause; {likely_words(evidence)}{answer}"
+            others = " of the others" if of_account else ""
+            answer = (
+                f". No limit is known to be the cause{others}; {likely_words(evidence)}{answer}"
+            )
     return _verdict(
         VerdictResult.THROTTLED,
         by,
@@ -394,7 +401,11 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             f"{evidence.unit.rate} ({percent(partition / targets.partition)} of the "
             f"{targets.named('partition')}), {which} {rate}"
         )
-    figures += f" ({percent(account / targets.account)} of {whole}); {throttled_words(snapshot)}"
+    figures += f" ({percent(account / targets.account)} of {whole})"
+    if evidence.missed and evidence.wanted_per_s and not evidence.scheduled:
+        held = percent(evidence.achieved_per_s / evidence.wanted_per_s)
+        figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
+    figures += f"; {throttled_words(snapshot)}"
     result, lead, danger = VerdictResult.WITHIN_TARGET, "Within target", ""
     if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"

@@ -60,7 +60,7 @@ _REFUSED_ABOVE = 2.0
 
 
 class Limit(enum.StrEnum):
-    """Why no higher rate was found. The first five are why a step failed.
+    """Why no higher rate was found. The first six are why a step failed.
 
     ``USERS``: latency did not grow, so that there were too few users to send more.
 
@@ -77,6 +77,7 @@ class Limit(enum.StrEnum):
     THROTTLED = "throttled", "higher rates are throttled", "throttled"
     NOT_HELD = "not-held", "higher rates are not reached", "not held"
     LATENCY = "latency", "higher rates exceed the latency limit", "too slow"
+    FAILING = "failing", "requests fail otherwise than by throttling", "failing"
     MAXIMUM = "maximum", "the maximum of the search was reached"
     UNFINISHED = "unfinished", "the search did not end"
 
@@ -112,6 +113,7 @@ class StepOutcome(StepPart):
 
     Attributes:
         endpoint_limited: True if latency grew with the load, or was too high.
+        failing: True if so much failed so far that the endpoint, or the way to it, fails.
         seconds: The measured seconds.
         limit: The limit that they show; None if they show none.
     """
@@ -119,6 +121,7 @@ class StepOutcome(StepPart):
     failed: Limit | None = None
     client_limited: bool
     endpoint_limited: bool
+    failing: bool = False
     measuring: bool = False
     seconds: tuple[Second, ...] = ()
     limit: LimitPart | None = None
@@ -184,6 +187,8 @@ class Search(Part):
         one_per_s = entities_of_request(outcome.seconds) / outcome.hold_s
         held = outcome.achieved_per_s + one_per_s >= _REACHED_FROM * outcome.rate_per_s
         late = outcome.p99_ms is not None and outcome.p99_ms > self.p99_ms
+        if (late or not held) and outcome.failing:
+            return Limit.FAILING
         if (late or not held) and not outcome.endpoint_limited:
             return Limit.USERS
         if not held:
@@ -205,6 +210,8 @@ class Search(Part):
                 f"p99 was {milliseconds(outcome.p99_ms)} ms, more than "
                 f"{milliseconds(self.p99_ms)} ms"
             )
+        if outcome.failed is Limit.FAILING:
+            return f"{achieved}, and {outcome.failed.described}"
         throttled = f"{percent(outcome.throttled_ratio)} of attempts were throttled"
         if outcome.failed is Limit.NOT_HELD:
             return f"{achieved}, {throttled}, and latency grew with the load"

@@ -13,6 +13,7 @@ from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import LatencyPart
 from harness.measure.verdict.conditions import Extent
 from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
+from harness.measure.verdict.failures import failures_of
 from harness.measure.verdict.quantities import Facts
 from harness.profile.load.saturation import Second
 from harness.profile.load.search import (
@@ -227,6 +228,7 @@ class RateSearch:
             p99_ms=None if response is None else response.p99,
             client_limited=False,
             endpoint_limited=self._slow(service),
+            failing=failures_of(snapshot).failing,
             billable_transactions=run.billable_transactions - current.spent,
             hold_s=float(seconds),
             confirming=current.step.confirming,

@@ -214,6 +214,7 @@ def test_waiting_for_few_users_is_no_slow_endpoint() -> None:
         update={"achieved_per_s": 97.0, "p99_ms": 900.0, "endpoint_limited": False}
     )
     assert BOUNDS.failed(outcome) is Limit.USERS
+    assert BOUNDS.failed(outcome.model_copy(update={"failing": True})) is Limit.FAILING
     assert BOUNDS.failed(outcome.model_copy(update={"endpoint_limited": True})) is Limit.LATENCY
     assert BOUNDS.failed(outcome.model_copy(update={"p99_ms": 20.0})) is None
 
