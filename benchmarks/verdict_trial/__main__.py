@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.verdict_trial.haproxy import NoHaproxy  # noqa: E402
 from benchmarks.verdict_trial.plays import Cannot, Stage  # noqa: E402
-from benchmarks.verdict_trial.situations import SITUATIONS, Situation  # noqa: E402
+from benchmarks.verdict_trial.situations import AFTERWARDS, SITUATIONS, Situation  # noqa: E402
 from tests.support.fork_server import ForkServer  # noqa: E402
 from tests.support.locust_process import Stress  # noqa: E402
 from tests.support.network.hosts import NoNamespaces  # noqa: E402
@@ -214,6 +214,7 @@ def page(graded: Sequence[Graded]) -> Iterator[str]:
         for one in graded:
             if one.situation.group == group:
                 yield _row(one)
+    yield from ("", *FOUND.rstrip("\n").split("\n"))
     missed = [one for one in graded if one.grade != Grade.RIGHT]
     if missed:
         yield from ("", "## Misses", "")
@@ -224,6 +225,23 @@ def page(graded: Sequence[Graded]) -> Iterator[str]:
         yield f"- `{one.situation.name}`, {one.grade}: {_cell('; '.join(reasons))}."
 
 
+FOUND = """\
+## What the trial found
+
+Trials of the first fifty situations showed conclusions that had no evidence. They are mended in the
+rule, not for the situation; five situations, made after that, count too.
+
+- Beside busy processes the rate was "not the limit of the endpoint", though answers may have been
+  slow by themselves. Now the limit of the endpoint is unknown.
+- "Split the row" was advised where transactions name many rows each. The share of a row is now that
+  of the entities.
+- More processes were advised for a generator that had been stopped for seconds on an idle core.
+- A watched application that waited for answers had "asked for no more".
+- A search whose requests failed with 500 advised more users. A step of which requests fail is now
+  failing, and advice about processes stands in one place.
+- "No limit is known to be the cause" was said of refusals of which the service had named the
+  account's limit for some. Their number is now in the sentence.
+"""
 GROUPS = {
     "closed": "Closed loads",
     "open": "Open loads",
@@ -248,7 +266,8 @@ def _sums(graded: Sequence[Graded]) -> str:
     again = "" if not disturbed else f" Other programs disturbed {disturbed} to the last try."
     return (
         f"**{len(graded)} situations: {', '.join(parts)}.** In {two} of them two causes act at "
-        f"once.{again}"
+        f"once. {len(AFTERWARDS)}, from `{AFTERWARDS[0].name}` on, were written after the rules "
+        f"had been mended.{again}"
     )
 
 

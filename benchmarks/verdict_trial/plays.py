@@ -244,9 +244,10 @@ _ALWAYS = (
 def _of_console(process: LocustProcess) -> Played:
     """What the console of a run without a record said."""
     verdict = re.sub(r"[│╭╮╰╯─\s]+", " ", process.stdout.rpartition("VERDICT: ")[2])
+    verdict = verdict.partition(" Record: ")[0]
     return Played(
-        sentence=verdict,
-        first_screen=re.sub(r"\s+", " ", process.stderr),
+        sentence=verdict.partition(" why - ")[0],
+        first_screen=verdict + re.sub(r"\s+", " ", process.stderr),
         conditions=(),
         exit_code=process.process.poll() or 0,
     )

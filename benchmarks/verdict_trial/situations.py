@@ -610,8 +610,7 @@ TWO_CAUSES = [
             services=of(bucket(500, "p00"), account(1500)),
         ),
         outcome=("throttled",),
-        sentence=("account | partition 'p00'",),
-        first_screen=("account", "p00"),
+        sentence=("account", "partition 'p00'"),
         never=WITHIN,
     ),
     Situation(
@@ -705,9 +704,9 @@ TWO_CAUSES = [
         name="watch-limit-and-busy",
         group="watch",
         causes=2,
-        cause="p1 of four keys has 4 entities/s, and four processes use both cores",
+        cause="p1 of two keys has 2 entities/s, and four processes use both cores",
         truth="p1 is throttled, and latencies are only upper bounds",
-        play=Watch(between="time.sleep(0.01)", service=of(bucket(4, "p1"))[0], burnt=2),
+        play=Watch(keys=2, seconds=14.0, service=of(bucket(2, "p1"))[0], burnt=2),
         outcome=("throttled",),
         sentence=("for partition 'orders/p1'",),
         first_screen=("only upper bounds",),
@@ -723,7 +722,81 @@ TWO_CAUSES = [
             400, 3000, LARGE, azure=True, services=of({**ERROR, "chance": 0.05}, bucket(1000))
         ),
         first_screen=("500 InternalError",),
-        never=WITHIN,
+        never=(*WITHIN, "ore users", "too few"),
+    ),
+]
+
+# Written after the rules were mended of what the first fifty had shown.
+AFTERWARDS = [
+    Situation(
+        name="moved-partition",
+        group="closed",
+        cause="from the fourth second on 40 requests to p3, one of ten keys, are refused with 503",
+        truth="only p3 was throttled, for a while, and far below its target",
+        play=ten(
+            AT_150,
+            options="-u 8 -t 10s",
+            services=of({**PARTITION, "partitions": ["p3"], "after_s": 3.0, "at_most": 40}),
+        ),
+        outcome=("throttled, unknown",),
+        sentence=("all of them for partition 'p3'", "No limit is known to be the cause"),
+        never=(*WITHIN, *FAILING, "partitions were throttled", "its target is", *SPLIT),
+    ),
+    Situation(
+        name="watch-errors",
+        group="watch",
+        cause="one request in ten is answered 500, and the SDK tries again",
+        truth="the endpoint fails, which the program does not see",
+        play=Watch(service=of({**ERROR, "every": 10})[0], seconds=10.0),
+        outcome=("failing",),
+        sentence=("500 InternalError",),
+        never=(*WITHIN, *THROTTLED, "asked for no more"),
+    ),
+    Situation(
+        name="equal-beside-others",
+        group="comparison",
+        cause="two equal runs, the second with one core, which two other processes use",
+        truth="no difference: latencies of a busy machine decide nothing",
+        play=Comparison(
+            runs=(one(at(100)), one(at(100), burnt=1, pinned=True)),
+            fail_if=("throttled_ratio > first + 1%", "p99(service) > 120%"),
+        ),
+        sentence=("No difference", "the machine was saturated"),
+        conditions=(True, None),
+        never=("latency: A", " is better"),
+    ),
+    Situation(
+        name="limit-behind-slow-answers",
+        group="open",
+        causes=2,
+        cause="every answer takes 100 ms, and a partition has 1,200 entities/s; 1,800 are due",
+        truth="the partition is throttled near its target, though every answer is slow",
+        play=one(
+            f"{LARGE} load.entities_per_s=1800",
+            options="-u 40 -t 8s",
+            azure=True,
+            services=of(bucket(1200), {"delay_s": 0.1}),
+        ),
+        outcome=("throttled, partition",),
+        sentence=("for partition 'p0'",),
+        first_screen=("Use a finer PartitionKey",),
+        never=(*WITHIN, *FAILING, *CAPACITY, "too few users", "Split the row"),
+    ),
+    Situation(
+        name="paused-generator-and-limit",
+        group="closed",
+        causes=2,
+        cause="one attempt in ten is refused with 503, and the run is stopped for 2.5 s of 9 s",
+        truth="throttled; the generator was away, not the endpoint",
+        play=one(
+            f"{POINTS} {at(100)}",
+            options="-u 8 -t 9s",
+            services=of({**PARTITION, "chance": 0.1}),
+            changes=((3.0, "run", "stop"), (5.5, "run", "continue")),
+        ),
+        outcome=("throttled",),
+        first_screen=("ms late",),
+        never=(*WITHIN, *FAILING, *SILENT, *CAPACITY, "no operation succeeded", *MORE),
     ),
 ]
 
@@ -736,4 +809,5 @@ SITUATIONS = [
     *WATCHES,
     *COMPARISONS,
     *TWO_CAUSES,
+    *AFTERWARDS,
 ]
