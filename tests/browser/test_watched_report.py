@@ -1,24 +1,23 @@
-"""The report of a watched application in a real browser, as the README shows it."""
+"""The report of a watched application in a real browser."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.web_pages import UPDATE, Pages
+from tests.support.web_pages import Pages
 
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
 SHOP = Path(__file__).parents[2] / "examples" / "web-shops" / "shop.py"
 LIMITS = "[partition]\nentities_per_s = 60.0\n"
 """Refuses the busy shop soon, on a slow machine too."""
-SECONDS = 45 if UPDATE else 6
+SECONDS = 6
 PATIENCE_S = 120.0
 
 
@@ -31,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     watch = [sys.executable, "-m", "harness", "watch", "--out", str(where / "out")]
     shop = [sys.executable, str(SHOP), str(SECONDS)]
     ended = subprocess.run(
-        [*watch, "--name", "shop", "--limits", "demo" if UPDATE else str(limits), "--", *shop],
+        [*watch, "--name", "shop", "--limits", str(limits), "--", *shop],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -49,14 +48,11 @@ def page(pages: Pages, folder: Path) -> Page:
     return pages((folder / "report.html").as_uri(), height=1000)
 
 
-def test_the_first_screen_names_the_busy_shop(
-    page: Page, picture: Callable[[Page, str], None]
-) -> None:
+def test_the_first_screen_names_the_busy_shop(page: Page) -> None:
     """The verdict says which partition was throttled, beside the chart that shows it."""
     expect(page.locator("#chart-main .line").first).to_be_in_viewport()
     sentence = page.get_by_text("Partition 'orders/shop-1' was throttled: its limit is")
     expect(sentence.first).to_be_in_viewport()
-    picture(page, "watch")
 
 
 def test_retries_that_the_shop_did_not_see_are_shown(page: Page, folder: Path) -> None:
