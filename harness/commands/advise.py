@@ -179,7 +179,9 @@ class _Calculation:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         # It starts its process when it gets work.
-        self.pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+        self.pool = concurrent.futures.ProcessPoolExecutor(
+            1, mp_context=context, initializer=search_rarely
+        )
 
     def __call__(
         self,

@@ -58,7 +58,9 @@ def advise_page(found: AdviceRecord, given: Given) -> str:
 
 def _parts(number: int, table: TableAdvicePart) -> list[tuple[Block, str]]:
     """The blocks of a table, with their content."""
-    said = [(Block(f"answer-{number}", table.headline), _sentences(table.reason))]
+    # The heading of the page has the headline of the first one.
+    title = table.headline if number else "Why"
+    said = [(Block(f"answer-{number}", title), _sentences(table.reason))]
     if table.proposals and table.found is not None:
         names = [short(part.name, _NAME_WIDTH) for part in table.found.schemes]
         compared = [

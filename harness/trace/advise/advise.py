@@ -41,6 +41,7 @@ from harness.trace.advise.judging import (
     is_candidate,
     recommended,
     screened,
+    sustained,
 )
 from harness.trace.advise.reasons import (
     KeyEvidence,
@@ -277,14 +278,17 @@ def _whole(
 ) -> WhatIfRecord:
     """Today's keys and the proposed ones in the whole traffic, with their first limits.
 
-    ``found`` has the first limits, of the busiest seconds.
+    ``found`` has those of the busiest seconds, of which a burst may pass.
     """
-    parts = {part.name: part for part in found.schemes}
+    limits = {part.name: part.first_limit for part in found.schemes}
     whole = calculated(own, (TODAY, *proposed), False, True)
-    ordered = [
-        part.model_copy(update={"first_limit": parts[part.name].first_limit})
-        for part in whole.schemes
-    ]
+    ordered = []
+    for part in whole.schemes:
+        met = [one for one in (limits[part.name], sustained(whole, part)) if one is not None]
+        first = min(met, key=lambda one: one.factor, default=None)
+        if first is not None and first.factor > found.most_factor:
+            first = None
+        ordered.append(part.model_copy(update={"first_limit": first}))
     return whole.model_copy(update={"most_factor": found.most_factor, "schemes": ranked(ordered)})
 
 

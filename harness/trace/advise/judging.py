@@ -14,7 +14,7 @@ import itertools
 import sys
 from collections.abc import Sequence
 
-from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
 from harness.trace.advise.candidates import Candidate
 from harness.trace.whatif.screening import ScreenedScheme
@@ -62,12 +62,8 @@ class Trial:
         keys.
         """
         found, part = self.found, self.part
-        peaks = [(peak, found.partition_per_s) for peak in part.partition_peaks]
-        if found.physical is not None:
-            peaks += [(peak, found.physical.per_s) for peak in part.physical_peaks]
-        factors = [limit / peak.per_s for peak, limit in peaks if peak.per_s and peak.width_s > 1]
-        if (first := part.first_limit) is not None and first.rule != ACCOUNT:
-            factors.append(first.factor / found.rate)
+        limits = [sustained(found, part), part.first_limit]
+        factors = [one.factor / found.rate for one in limits if one and one.rule != ACCOUNT]
         if self.throttled and by_account(part) < 1:
             factors.append(1.0)
         return max(_LEAST_FACTOR, min(factors, default=PLENTY))
@@ -106,6 +102,22 @@ class Trial:
             round(of.scanned / whole, 1),
             self.candidate.distance,
         )
+
+
+def sustained(found: WhatIfRecord, part: SchemePart) -> FirstLimitPart | None:
+    """The limit of a partition that the busiest 10 s or minute would meet if they lasted."""
+    peaks = [(peak, found.partition_per_s, "partition") for peak in part.partition_peaks]
+    if found.physical is not None:
+        peaks += [(peak, found.physical.per_s, "throughput") for peak in part.physical_peaks]
+    lasting = [one for one in peaks if one[0].per_s and one[0].width_s > 1]
+    if not lasting:
+        return None
+    peak, limit, rule = min(lasting, key=lambda one: one[1] / one[0].per_s)
+    factor = limit / peak.per_s
+    per_s = factor * part.account_peaks[0].per_s
+    return FirstLimitPart(
+        factor=factor * found.rate, per_s=per_s, rule=rule, partition=peak.partition
+    )
 
 
 def by_account(part: SchemePart) -> float:

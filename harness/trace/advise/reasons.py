@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
-from harness.measure.record.whatif import HotPart, SchemePart
+from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
@@ -184,18 +184,14 @@ def _rule(part: SchemePart) -> str:
 
 
 def _first_limit(trial: Trial) -> str:
-    first, factor = trial.part.first_limit, trial.factor
     if trial.throttled:
         return ""
-    rule = "partition" if first is None else first.rule
-    if rule == ACCOUNT and trial.until < factor:
-        factor = trial.until
-    elif rule == ACCOUNT:
-        rule = "partition"
-    bounded, rate = trial.part.price.scanned_is_lower_bound, trial.found.rate
-    if factor >= PLENTY and not bounded:
-        return f"; no limit is met up to x {multiple(PLENTY * rate)}"
-    return f"; the first limit is met {_met(factor, rate, bounded)}, that of {_owner(rule)}"
+    first, rate, price = trial.part.first_limit, trial.found.rate, trial.part.price
+    if first is None:
+        known = " that the trace shows" if price.scanned_is_lower_bound else ""
+        return f"; no limit{known} is met up to x {multiple(PLENTY * rate)}"
+    met = _met(first.factor / rate, rate, price.scanned_is_lower_bound)
+    return f"; the first limit is met {met}, that of {_owner(first.rule)}"
 
 
 def _owner(rule: str) -> str:
@@ -263,12 +259,10 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             "accounts, or fewer requests."
         ]
     if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows)):
-        taken, names = percent(sum(one.at_least for one in hot)), [*map(_row, hot)]
-        more = "at least " if len(hot) == len(rows.part.hot) > 1 else ""
-        count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
-        return f"No key helps: {count} {taken} of the load.", [
-            f"Even with a partition for every row, {listed(names)} would be as hot: a row is in "
-            "one partition. Spread it over several rows, or keep it in a cache."
+        share, names = hot
+        return f"No key helps: {share} of the load.", [
+            f"Even with a partition for every row, {names} would be as hot: a row is in one "
+            "partition. Spread it over several rows, or keep it in a cache."
         ]
     if evidence.splitting is not None:
         return "No key helps that keeps the rows of each transaction in one partition.", []
@@ -290,16 +284,19 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     return "No key made of the parts of today's keys helps.", [why]
 
 
-def _hot_rows(rows: Trial) -> list[HotPart]:
-    """Rows that take more than a partition serves, of those that take most; or much of all."""
+def _hot_rows(rows: Trial) -> tuple[str, ...]:
+    """How many rows take more than a partition serves, or much of the load; and their keys.
+
+    Of those that take most; empty if none does.
+    """
     every = next(peak for peak in rows.part.account_peaks if peak.width_s == 10).per_s
     least = min(_ROW_SHARE, rows.found.partition_per_s / every) if every else 1.0
-    return [one for one in rows.part.hot if one.at_least >= least]
-
-
-def _row(hot: HotPart) -> str:
-    """PartitionKey and RowKey of a partition of `each_row`."""
-    return repr(Partition.named(hot.partition).key.replace(BETWEEN, " / ", 1))
+    hot = [one for one in rows.part.hot if one.at_least >= least]
+    more = "at least " if len(hot) == len(rows.part.hot) > 1 else ""
+    count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
+    keys = [repr(Partition.named(one.partition).key.replace(BETWEEN, " / ", 1)) for one in hot]
+    share = percent(sum(one.at_least for one in hot))
+    return (f"{count} {share}", listed(keys)) if hot else ()
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
@@ -315,13 +312,13 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
     said = []
     if best is not None and best.throttled:
-        said.append(f"{percent(best.throttled)} of the requests are still throttled.")
-    if rows is not None and best is not None and rows.factor < 2 * ENOUGH:
-        said += [
-            f"One row, {_row(hot)}, takes {percent(hot.at_least)} of the load: no key spreads it."
-            for hot in rows.part.hot[:1]
-            if hot.at_least >= _ROW_SHARE
-        ]
+        owner = _owner(_rule(best.part))
+        said.append(
+            f"The limit of {owner} still throttles {percent(best.throttled)} of the requests."
+        )
+    if rows is not None and best is not None and rows.factor < 2 * ENOUGH and _hot_rows(rows):
+        share, names = _hot_rows(rows)
+        said.append(f"No key spreads a row, and {share} of the load: {names}.")
     if evidence.splitting is not None and (best is None or not best.far):
         split = evidence.splitting.part.price.split
         said.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.trace.advise.judging import Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
 from harness.trace.advise.traffic import TableTraffic
@@ -26,7 +26,8 @@ TRAFFIC = TableTraffic(
 
 def bounded(part: SchemePart) -> SchemePart:
     price = dataclasses.replace(part.price, scanned_is_lower_bound=True)
-    return part.model_copy(update={"price": price})
+    first = FirstLimitPart(factor=2.0, per_s=600.0, rule="server", partition="hot")
+    return part.model_copy(update={"price": price, "first_limit": first})
 
 
 def said(found: WhatIfRecord) -> str:
@@ -43,7 +44,7 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     text = said(found.model_copy(update={"schemes": (*map(bounded, found.schemes),)}))
     assert "≥ 0% throttled instead of ≥ 60%" in text
     assert "has ≥ 300 entities/s on average, ≥ 300% of what one serves" in text
-    assert " or before, that of" in text
+    assert "the first limit is met at x 2 or before, that of a server" in text
     assert "Figures with ≥ are lower bounds" in text
 
 
