@@ -34,8 +34,8 @@ NAMES = (
 def test_a_replay_meets_what_was_calculated(name: str, tmp_path: Path) -> None:
     """Of today's keys and of the recommended ones: the share of throttled requests.
 
-    Bounds: two replays of 15 s; what is sent late, because others need the processor, comes in bursts, and
-    is replayed again.
+    Bounds: two replays of 15 s. What is sent late, because others need the processor, comes in
+    bursts, and is replayed again.
     """
     application = next(one for one in KNOWN if one.name == name)
     path, rate = tmp_path / "app.parquet", application.rate
