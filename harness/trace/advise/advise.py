@@ -156,7 +156,11 @@ def advise(
         seconds=seconds,
         rate=question.rate,
         limits=question.limits_name,
-        notes=(*reservations(trace, overview, seconds), *trace.damage.sentences()),
+        notes=(
+            *reservations(trace, overview, seconds),
+            *trace.notes,
+            *trace.damage.sentences(),
+        ),
         tables=tuple(advised),
     )
 

@@ -160,7 +160,7 @@ def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Tri
     """Up to two others on the Pareto front: one whose limit is much later, and the nearest."""
     front = [
         one
-        for one in trials
+        for one in {one.objectives: one for one in sorted(trials, key=_nearest)[::-1]}.values()
         if one is not best
         and helps(one, today)
         and one.objectives != best.objectives

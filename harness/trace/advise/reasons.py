@@ -23,7 +23,6 @@ _ROW_SHARE = 0.1
 """From this share of the load on, one row is what no key can spread."""
 _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
-_NOTHING = "nothing"
 _UNKNOWN = 0.01
 """From this share of operations with unknown keys on, a trace does not show all of the load."""
 _NOTABLE = 0.05
@@ -166,7 +165,9 @@ def _load(when: str, trial: Trial) -> str:
     hottest = "" if MADE_UP in hottest else hottest
     share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
     throttled = _share(trial)
-    throttled += " is throttled" if throttled == _NOTHING else " of the requests are throttled"
+    if part.price.scanned_is_lower_bound and not trial.throttled:
+        throttled = "nothing that the trace shows"
+    throttled += " is throttled" if "nothing" in throttled else " of the requests are throttled"
     throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
         throttled += f", by the limit of {_owner(_rule(part))}"
@@ -212,7 +213,7 @@ def _share(trial: Trial) -> str:
     part = trial.part
     if trial.throttled or part.price.scanned_is_lower_bound:
         return marked(part, percent(trial.throttled))
-    return f"less than {percent(THROTTLED_NOISE)}" if part.once.throttled else _NOTHING
+    return f"less than {percent(THROTTLED_NOISE)}" if part.once.throttled else "nothing"
 
 
 def _gain(best: Trial, today: Trial) -> str:
