@@ -7,8 +7,7 @@ end must be held for longer, or a lower rate is.
 
 If other causes limit the rate, or more was served above the interval, then the gap between the
 highest rate that passed and the lowest that failed is halved until it is small, and the rate is
-held once more, for longer. A rate that fails then is lowered, and the gap is halved again with the
-longer time. The steps taken are the whole state of the search.
+held once more, for longer, or a lower one is. The steps taken are the whole state of the search.
 
 The lowest failed step decides what limited the result. If the generator was the limit of a step,
 the step says nothing about the endpoint. This reason therefore takes precedence, and makes the
@@ -127,6 +126,12 @@ class StepOutcome(StepPart):
     limit: LimitPart | None = None
 
     @property
+    def met(self) -> LimitPart:
+        """The limit, where there is one."""
+        assert self.limit is not None
+        return self.limit
+
+    @property
     def served_per_s(self) -> float:
         """The limit, or at least what was served."""
         return self.achieved_per_s if self.limit is None else self.limit.per_s
@@ -238,16 +243,19 @@ class StepSearch:
 
     def next(self) -> Step | SearchPart:
         """The next step, or the result; the same until an outcome is noted."""
-        settings, steps = self._settings, self.steps
-        if not steps:
+        settings, failure, measured = self._settings, self._lowest_failed(), self._measured()
+        left = settings.most_steps - len(self.steps)
+        if not self.steps:
             return self._step(settings.start_per_s)
-        left, failure, measured = (
-            settings.most_steps - len(steps),
-            self._lowest_failed(),
-            self._measured(),
-        )
+        confirmed = self._highest(confirming=True)
+        if confirmed is not None:
+            unsettled = self._unsettled(confirmed.rate_per_s, failure)
+            cut_short = unsettled and left <= 0 and measured is None
+            return self._found(f"no steps were left {unsettled}" if cut_short else None)
+        if left <= 0:
+            return self._found("no steps were left")
         if measured is not None:
-            return self._around(measured, left)
+            return self._around(measured)
         if left > 1 and failure is not None and failure.failed is Limit.THROTTLED:
             rate = self._measuring_rate(failure)
             if rate is not None:
@@ -264,22 +272,13 @@ class StepSearch:
             return None
         if sum(taken.limit is not None for taken in tried) >= _MOST_LIMITS:
             return None
-        others = (
-            taken.rate_per_s for taken in self.steps if taken.failed not in _THROTTLED_AT_MOST
-        )
+        others = (one.rate_per_s for one in self.steps if one.failed not in _THROTTLED_AT_MOST)
         return rate if 0.0 < rate < min(others, default=math.inf) else None
 
-    def _around(self, measured: StepOutcome, left: int) -> Step | SearchPart:
+    def _around(self, measured: StepOutcome) -> Step:
         """Check the interval of the limit from above, then from below."""
-        settings, limit = self._settings, measured.limit
-        assert limit is not None
-        confirmed = self._highest(confirming=True)
-        if confirmed is not None:
-            return self._found()
-        if left <= 0:
-            return self._found("no steps were left")
+        settings, limit, checks = self._settings, measured.met, self._checks(measured)
         above = (1.0 + settings.precision) * (limit.high_per_s or math.inf)
-        checks = self._checks(measured)
         if above < measured.rate_per_s and (not checks or checks == [True]):
             refused = _REFUSED_ABOVE * entities_of_request(measured.seconds)
             hold_s = max(_CHECKED * measured.hold_s, refused / (settings.precision * above))
@@ -288,34 +287,27 @@ class StepSearch:
 
     def _below(self, limit: LimitPart) -> float:
         """The next rate below the interval that may be held."""
-        low_per_s = limit.low_per_s or limit.per_s / (1.0 + self._settings.precision)
-        return self._lower(low_per_s, sum(taken.confirming for taken in self.steps))
+        return self._lower(limit.low_per_s or limit.per_s / (1.0 + self._settings.precision))
 
-    def _lower(self, per_s: float, refuted: int) -> float:
-        """The distance doubles each time: the search ends soon even if no rate lasts."""
-        return per_s / (1.0 + self._settings.precision * 2.0 ** (refuted - 1)) if refuted else per_s
+    def _lower(self, per_s: float) -> float:
+        """Lower, by twice the distance after each rate that did not last."""
+        refuted = sum(taken.confirming for taken in self.steps)
+        return per_s / (1.0 + self._settings.precision * (2.0**refuted - 1.0) / 2.0)
 
     def _by_halves(self, failure: StepOutcome | None, left: int) -> Step | SearchPart:
-        settings, passed = self._settings, self._passed()
+        settings, passed = self._settings, self._highest(confirming=False)
         if passed is None:
             return self._found()
-        low, confirmed = passed.rate_per_s, self._highest(confirming=True)
-        unsettled = self._unsettled(low, failure)
-        if confirmed is not None and (unsettled is None or left <= 0):
-            return self._found(unsettled and f"no steps were left {unsettled}")
-        if left <= 0:
-            return self._found("no steps were left")
-        refuted = sum(taken.confirming and taken.failed is not None for taken in self.steps)
-        if refuted and confirmed is None:
+        low = passed.rate_per_s
+        if any(taken.confirming for taken in self.steps):
             assert failure is not None
-            lower = self._lower(failure.rate_per_s, refuted)
-            return self._step(max(lower, settings.start_per_s), confirming=True)
-        if unsettled is None or (left == 1 and confirmed is None):
+            lower = max(self._lower(failure.rate_per_s), settings.start_per_s)
+            return self._step(lower, confirming=True)
+        if left == 1 or self._unsettled(low, failure) is None:
             return self._step(low, confirming=True)
         if failure is None:
             return self._step(min(low * settings.factor, settings.max_per_s))
-        # A refuted rate had passed the shorter time, so that only the longer one counts now.
-        return self._step((low + failure.rate_per_s) / 2.0, confirming=bool(refuted))
+        return self._step((low + failure.rate_per_s) / 2.0)
 
     def longer_s(self, so_far: StepOutcome) -> float | None:
         """How long to measure a step in all, if what it measured so far does not suffice."""
@@ -372,14 +364,13 @@ class StepSearch:
         measured = next((one for one in throttled if one.measuring and self._near(one)), None)
         if measured is None or self._checks(measured) == [True, True]:
             return None
-        limit = measured.limit
-        assert limit is not None
-        if self._below(limit) < min(self._settings.start_per_s, limit.per_s / 2.0):
-            # Low rates were throttled too.
-            return None
-        later = (taken.limit for taken in self.steps if taken.confirming and taken.limit)
-        lasts = all((one.high_per_s or math.inf) >= limit.low_per_s for one in later)
-        return measured if lasts else None
+        for taken in self.steps:
+            # If the limit did not last, what is served for longer is a lower one.
+            high_per_s = (taken.limit and taken.limit.high_per_s) or math.inf
+            if taken.confirming and taken.failed and high_per_s < measured.met.low_per_s:
+                measured = taken
+        low_rates_too = min(self._settings.start_per_s, measured.met.per_s / 2.0)
+        return None if self._below(measured.met) < low_rates_too else measured
 
     def _near(self, outcome: StepOutcome) -> bool:
         """Whether a step was so little above the limit that it is measured there."""
@@ -393,8 +384,7 @@ class StepSearch:
 
         A service that charges refused requests, too, serves more where it refuses less.
         """
-        limit = measured.limit
-        assert limit is not None
+        limit = measured.met
         most_per_s = limit.per_s + 2.0 * ((limit.high_per_s or math.inf) - limit.per_s)
         return [
             taken.failed is None
@@ -425,10 +415,6 @@ class StepSearch:
         ]
         return max(passed, key=lambda taken: taken.rate_per_s, default=None)
 
-    def _passed(self) -> StepOutcome | None:
-        """The highest step that may count as sustained."""
-        return self._highest(confirming=True) or self._highest(confirming=False)
-
     def _unsettled(self, low: float, failure: StepOutcome | None) -> str | None:
         """Why more steps are needed, besides confirming; None if they are not."""
         if failure is None:
@@ -438,7 +424,8 @@ class StepSearch:
 
     def _found(self, ended: str | None = None) -> SearchPart:
         """The result; ``ended`` is why the search is incomplete, None if it is complete."""
-        failure, passed, measured = self._lowest_failed(), self._passed(), self._measured()
+        failure, measured = self._lowest_failed(), self._measured()
+        passed = self._highest(confirming=True) or self._highest(confirming=False)
         if measured is not None:
             limited_by = Limit.THROTTLED
         elif failure is not None:
@@ -472,8 +459,7 @@ class StepSearch:
 
     def _limit(self, measured: StepOutcome, passed: StepOutcome | None, ended: str | None) -> str:
         """The limit, its interval, what was held below it, and the price."""
-        limit, precision = measured.limit, self._settings.precision
-        assert limit is not None
+        limit, precision = measured.met, self._settings.precision
         parts = [f"The limit is {limit_words(limit, self._rate)}"]
         if not limit.within(precision):
             parts.append(

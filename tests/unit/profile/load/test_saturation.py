@@ -16,7 +16,7 @@ from tests.support.searches import ThrottledService, searched
 from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
 
 FIND_LIMIT = resolve("find-limit").profile
-SEARCHES = 40
+SEARCHES = 20
 Kind = Callable[[float, random.Random], Throttle]
 
 

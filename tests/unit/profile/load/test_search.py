@@ -132,11 +132,12 @@ def test_what_does_not_last_is_not_confirmed(limit: float, lasting: float) -> No
     assert found.rate_per_s == pytest.approx(model.long_limit_per_s, rel=0.05)
 
 
-def test_what_never_lasts_is_not_found() -> None:
-    """Where not even the start holds for the longer time, nothing is claimed."""
+def test_what_lasts_less_than_half_is_found_too() -> None:
+    """What is served for the longer time is the limit, also far below the first rate."""
     found = searched(Model(limit_per_s=1000.0, long_limit_per_s=50.0))
-    assert found.rate_per_s is None
-    assert rates(found)[-1] == BOUNDS.start_per_s
+    assert found.limit is not None
+    assert found.limit.per_s == pytest.approx(50.0, rel=0.02)
+    assert found.rate_per_s == pytest.approx(50.0, rel=0.05)
 
 
 def test_steps_that_do_not_suffice_leave_it_open() -> None:
