@@ -86,7 +86,7 @@ def throttling(case: Case, folder: Path) -> Iterator[str]:
         limits.write_text(
             f"[partition]\nentities_per_s = {case.per_s}\nburst_s = {case.burst_s}\n"
             "[servers]\nentities_per_s = 1000000.0\n[account]\nentities_per_s = 1000000.0\n"
-            f"[moving]\nhot_after_s = 100000.0\n[faults]\nseed = {case.place}\nerror_503 = 0.003\n",
+            f"[moving]\nhot_after_s = 86400.0\n[faults]\nseed = {case.place}\nerror_503 = 0.003\n",
             encoding="utf-8",
         )
         with start_gateway(upstream="none", limits=limits) as gateway:
