@@ -19,6 +19,8 @@ CONFIDENCE = 0.99
 _MET_FROM = 0.05
 """Share of throttled attempts in a second, or in several, from which the limit was met. A service
 may refuse few attempts for other reasons."""
+_THROUGHOUT = 0.8
+"""Share of the batches."""
 _MOST_BATCHES = 16
 _TIMED = 0.005
 """Share by which counts by the seconds of other clocks may be off."""
@@ -42,26 +44,18 @@ def entities_of_request(seconds: Sequence[Second]) -> float:
 
 def limit_in(seconds: Sequence[Second]) -> LimitPart | None:
     """The limit that was met in these seconds under one rate; None if no limit was met."""
-    met = next((place for place, one in enumerate(seconds, 1) if _meets([one])), len(seconds))
-    seconds = seconds[met:]
-    per_request = entities_of_request(seconds)
-    if not per_request or not _meets(seconds):
+    seconds = _after_burst(seconds)
+    if not _meets(seconds) or not (batches := _batches(seconds)):
         return None
     length_s = len(seconds)
     per_s = sum(one.entities for one in seconds) / length_s
-    # A batch holds what served requests of several seconds, if there are few in one.
-    batch_s = max(
-        math.ceil(length_s / _MOST_BATCHES), math.ceil(_REQUESTS_IN_BATCH * per_request / per_s)
+    error = margin(
+        [(float(sum(one.entities for one in batch)), float(len(batch))) for batch in batches],
+        CONFIDENCE,
     )
-    batches = [
-        (float(sum(one.entities for one in batch)), float(len(batch)))
-        for start in range(length_s % batch_s - batch_s, length_s, batch_s)
-        if (batch := seconds[max(start, 0) : start + batch_s])
-    ]
-    error = margin(batches, CONFIDENCE)
     if error is not None:
         # A request may have been served just before the first second or just after the last one.
-        error += per_request / length_s + _TIMED * per_s
+        error += entities_of_request(seconds) / length_s + _TIMED * per_s
     return LimitPart(
         per_s=per_s,
         low_per_s=0.0 if error is None else max(per_s - error, 0.0),
@@ -69,6 +63,28 @@ def limit_in(seconds: Sequence[Second]) -> LimitPart | None:
         confidence=CONFIDENCE,
         measured_s=length_s,
     )
+
+
+def throttled_throughout(seconds: Sequence[Second]) -> bool:
+    """Whether more than the limit arrived nearly all the time, even if it was sent late."""
+    batches = _batches(_after_burst(seconds), most=len(seconds))
+    return bool(batches) and sum(map(_meets, batches)) >= _THROUGHOUT * len(batches)
+
+
+def _after_burst(seconds: Sequence[Second]) -> Sequence[Second]:
+    met = next((place for place, one in enumerate(seconds, 1) if _meets([one])), len(seconds))
+    return seconds[met:]
+
+
+def _batches(seconds: Sequence[Second], most: int = _MOST_BATCHES) -> list[Sequence[Second]]:
+    """Seconds in a row with at least some served requests; empty if nothing was served."""
+    entities, length_s = sum(one.entities for one in seconds), len(seconds)
+    if not entities:
+        return []
+    requests_s = entities_of_request(seconds) * length_s / entities
+    width = max(math.ceil(length_s / most), math.ceil(_REQUESTS_IN_BATCH * requests_s))
+    starts = range(length_s % width - width, length_s, width)
+    return [batch for at in starts if (batch := seconds[max(at, 0) : at + width])]
 
 
 def _meets(seconds: Sequence[Second]) -> bool:

@@ -15,7 +15,7 @@ from harness.measure.verdict.conditions import Extent
 from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
 from harness.measure.verdict.failures import failures_of
 from harness.measure.verdict.quantities import Facts
-from harness.profile.load.saturation import Second
+from harness.profile.load.saturation import Second, throttled_throughout
 from harness.profile.load.search import (
     Limit,
     Search,
@@ -236,8 +236,10 @@ class RateSearch:
             seconds=counts,
         )
         failed = self._settings.failed(outcome)
-        # Throttling of operations that left on time is not the fault of a busy generator.
-        fine = failed is None or (failed is Limit.THROTTLED and _on_time(service, response))
+        # Neither of operations that left on time, nor all the time, is throttling the fault of a
+        # busy generator.
+        sent_enough = _on_time(service, response) or throttled_throughout(counts)
+        fine = failed is None or (failed is Limit.THROTTLED and sent_enough)
         generator = run.generator.view(current.start, current.end)
         limited = limit_of(generator, run.accounts.kind, held=fine) is not None
         return outcome.model_copy(update={"client_limited": limited})

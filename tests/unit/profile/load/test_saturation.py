@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import LimitPart
-from harness.profile.load.saturation import Second, limit_in
+from harness.profile.load.saturation import Second, limit_in, throttled_throughout
 from harness.profile.profile_loader import resolve
 from tests.support.searches import ThrottledService, searched
 from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
@@ -100,6 +100,16 @@ def test_a_burst_does_not_count() -> None:
     assert limit is not None
     assert (limit.per_s, limit.measured_s) == (1000.0, 20)
     assert limit.within(0.02)
+
+
+def test_throttling_now_and_then_is_not_throughout() -> None:
+    """A generator that pauses sends less than the limit, which throttles what it sends at once."""
+    served, pauses = seconds(*[10] * 20), seconds(*[10] * 20, refused=0)
+    assert throttled_throughout(served)
+    assert not throttled_throughout(
+        [one for pair in zip(served, pauses, strict=True) for one in pair]
+    )
+    assert not throttled_throughout(())
 
 
 def test_a_short_time_has_a_limit_without_an_interval() -> None:
