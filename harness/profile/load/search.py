@@ -46,6 +46,8 @@ _FIRST = 2.5
 """Multiple of the time of a step for which the limit is measured before it is looked at."""
 _FAR_OVER = 1.6
 """From this multiple on, measuring goes on at a lower rate."""
+_MOST_REPEATED = 3
+"""Steps that are taken again, because the generator was the limit."""
 _NOT_MET = 1.5
 """Growth of the rate after a step that was throttled too little to have met the limit."""
 _MOST_LIMITS = 3
@@ -254,6 +256,8 @@ class StepSearch:
             return self._found(f"no steps were left {unsettled}" if cut_short else None)
         if left <= 0:
             return self._found("no steps were left")
+        if left > 1 and (again := self._again()) is not None:
+            return again
         if measured is not None:
             return self._around(measured)
         if left > 1 and failure is not None and failure.failed is Limit.THROTTLED:
@@ -261,6 +265,20 @@ class StepSearch:
             if rate is not None:
                 return self._step(rate, hold_s=_FIRST * settings.hold_s, measuring=True)
         return self._by_halves(failure, left)
+
+    def _again(self) -> Step | None:
+        """The last step, if the generator failed it: the machine may have been busy for a moment."""
+        last = self.steps[-1]
+        rates = [taken.rate_per_s for taken in self.steps if taken.failed is Limit.CLIENT]
+        known = last.rate_per_s in rates[:-1] or len(rates) > _MOST_REPEATED
+        if last.failed is not Limit.CLIENT or known:
+            return None
+        return self._step(
+            last.rate_per_s,
+            hold_s=last.hold_s,
+            confirming=last.confirming,
+            measuring=last.measuring,
+        )
 
     def _measuring_rate(self, failure: StepOutcome) -> float | None:
         """A rate that a service that throttled should not reach; None if there is no such rate."""
@@ -272,7 +290,7 @@ class StepSearch:
             return None
         if sum(taken.limit is not None for taken in tried) >= _MOST_LIMITS:
             return None
-        others = (one.rate_per_s for one in self.steps if one.failed not in _THROTTLED_AT_MOST)
+        others = (one.rate_per_s for one in self._valid() if one.failed not in _THROTTLED_AT_MOST)
         return rate if 0.0 < rate < min(others, default=math.inf) else None
 
     def _around(self, measured: StepOutcome) -> Step:
@@ -393,9 +411,19 @@ class StepSearch:
             if not taken.confirming
         ][:2]
 
+    def _valid(self) -> list[StepOutcome]:
+        """All steps but those that a busy generator failed, and later sent as much."""
+        sent, valid = 0.0, []
+        for taken in reversed(self.steps):
+            if taken.failed is not Limit.CLIENT or taken.rate_per_s > sent:
+                valid.append(taken)
+            if taken.failed is not Limit.CLIENT:
+                sent = max(sent, taken.rate_per_s)
+        return valid
+
     def _lowest_failed(self) -> StepOutcome | None:
         """Once the limit is known, a few refusals in a short step below it were not its doing."""
-        failures = [taken for taken in self.steps if taken.failed is not None]
+        failures = [taken for taken in self._valid() if taken.failed is not None]
         if self._measured() is not None:
             failures = [
                 taken

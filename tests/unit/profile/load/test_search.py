@@ -181,13 +181,29 @@ def test_nothing_is_noted_after_the_end() -> None:
     step = search.next()
     assert isinstance(step, Step)
     assert search.next() == step
-    outcome = Model(ceiling_per_s=1.0).take(step, NO_CHANCE)
+    outcome = Model(slow_from_per_s=1.0).take(step, NO_CHANCE)
     search.note(outcome)
     found = search.next()
     assert isinstance(found, SearchPart)
     assert search.next() == search.ended("somebody was bored") == found
     with pytest.raises(ValueError, match="end of the search"):
         search.note(outcome)
+
+
+def test_a_busy_moment_is_no_ceiling() -> None:
+    """A step that the generator failed is taken again, and no longer counts if it passes then."""
+    search, models = (
+        StepSearch(BOUNDS),
+        [Model(), Model(ceiling_per_s=1.0), Model(limit_per_s=300.0)],
+    )
+    for place in range(BOUNDS.most_steps):
+        step = search.next()
+        if isinstance(step, SearchPart):
+            break
+        search.note(models[min(place, 2)].take(step, NO_CHANCE))
+    assert [taken.rate_per_s for taken in search.steps[:4]] == [100.0, 150.0, 150.0, 225.0]
+    assert isinstance(step, SearchPart)
+    assert step.limited_by == Limit.THROTTLED
 
 
 NOTHING_CAME = StepOutcome(
