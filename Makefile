@@ -21,7 +21,7 @@ PATCHED := tests/swarm tests/browser
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev azurite whatif-trial verdict-trial stress stress-throttled ui test test-unpatched \
+.PHONY: help venv dev azurite whatif-trial verdict-trial limit-trial stress stress-throttled ui test test-unpatched \
 	test-wire test-long test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
 
 help: ## List the targets
@@ -129,6 +129,9 @@ whatif-trial: dev azurite ## Hold what-ifs against replays; writes docs/whatif-t
 verdict-trial: TEST_DEPS += haproxy:haproxy
 verdict-trial: dev test-deps ## Hold verdicts against known causes; writes docs/verdict-trial.md
 	$(BIN)/python -m benchmarks.verdict_trial $(ARGS)
+
+limit-trial: dev ## Search limits that are drawn at random; writes docs/limit-trial.md
+	$(BIN)/python -m benchmarks.limit_trial
 
 dashboards: dev ## Make the Grafana dashboard again
 	$(BIN)/python -m dashboards.generator

@@ -267,7 +267,7 @@ class StepSearch:
         return self._by_halves(failure, left)
 
     def _again(self) -> Step | None:
-        """The last step, if the generator failed it: the machine may have been busy for a moment."""
+        """The last step, if the generator failed it, which may have been busy for a moment."""
         last = self.steps[-1]
         rates = [taken.rate_per_s for taken in self.steps if taken.failed is Limit.CLIENT]
         known = last.rate_per_s in rates[:-1] or len(rates) > _MOST_REPEATED
