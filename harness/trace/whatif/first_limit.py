@@ -22,6 +22,8 @@ _STEP = 1.5
 _ACCURACY = 1.05
 """The factor at which a limit is met is found to within 5 %."""
 _LEAST_S = WINDOWS_S[-1]
+_MOST_REPEATED = 300_000
+"""Operations from which on a trace is not repeated: a minute at a high multiple has millions."""
 _MOST_KEPT = 200_000
 """Operations whose loads are kept for the next factor."""
 
@@ -127,7 +129,7 @@ class _Traffic:
 
     def _repeated(self, factor: float, projection: Projection) -> Iterator[Loads]:
         """The loads, repeated until they last as long as the longest window."""
-        shift = 0
+        shift = repeated = 0
         while True:
             first = last = count = 0
             for loads in self._kept or map(projection.rekeyed, self._trace.batches()):
@@ -138,5 +140,6 @@ class _Traffic:
                 yield loads.later(shift)
             # The last operation takes as long as each of the others.
             shift += max(1000, (last - first) * count // max(1, count - 1))
-            if shift / (1000 * factor) >= _LEAST_S or not count:
+            repeated += count
+            if shift / (1000 * factor) >= _LEAST_S or repeated > _MOST_REPEATED or not count:
                 return
