@@ -189,8 +189,9 @@ class Evidence:
     def throttling(self) -> ThrottlingPart:
         snapshot = self.snapshot
         found = throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
-        # A busy generator reads answers late, all of them at once.
-        silences = None if self.latency_doubt else silences_of(snapshot)
+        # A generator that was busy or stopped reads answers late, all of them at once.
+        late = self.latency_doubt or self.generator.lag_s_max >= LATE_S
+        silences = None if late else silences_of(snapshot)
         return found.model_copy(update={"silences": silences})
 
     @cached_property

@@ -250,8 +250,8 @@ def _rate(evidence: Evidence) -> str:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
         slowed = snapshot.throttled or evidence.failures.failed_attempts
         # How many requests an application can have in progress is unknown: most of the time it may
-        # wait for answers.
-        slowed = slowed or evidence.on_the_way >= WAITING_FROM
+        # wait for answers, or for a busy machine.
+        slowed = slowed or evidence.on_the_way >= WAITING_FROM or evidence.latency_doubt
         return f"{rate}, {best}{'' if slowed else ': the application asked for no more'}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"

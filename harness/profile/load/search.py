@@ -505,9 +505,10 @@ class StepSearch:
     def _nothing(self, failure: StepOutcome | None, ended: str | None) -> str:
         if failure is None:
             return f"No sustainable rate was found: {ended}."
+        lower = "" if failure.failed is Limit.FAILING else " Start at a lower rate."
         return (
             f"No sustainable rate was found: the first rate, {number(failure.rate_per_s)} "
-            f"{self._rate}, failed; {self._settings.why(failure)}. Start at a lower rate."
+            f"{self._rate}, failed; {self._settings.why(failure)}.{lower}"
         )
 
     def _something(
