@@ -241,6 +241,8 @@ rule, not for the situation; five situations, made after that, count too.
   failing, and advice about processes stands in one place.
 - "No limit is known to be the cause" was said of refusals of which the service had named the
   account's limit for some. Their number is now in the sentence.
+- One of the five later ones, `paused-generator-and-limit`, showed one more: "the endpoint did not
+  answer for 2.5 s" was said of a generator that was stopped itself. It is mended too.
 """
 GROUPS = {
     "closed": "Closed loads",
