@@ -248,10 +248,10 @@ def _rate(evidence: Evidence) -> str:
     rate = f"the mean rate was {evidence.at_least()}{number(achieved)} {evidence.unit.rate}"
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
-        slowed = snapshot.throttled or evidence.failures.failed_attempts
         # How many requests an application can have in progress is unknown: most of the time it may
         # wait for answers, or for a busy machine.
-        slowed = slowed or evidence.on_the_way >= WAITING_FROM or evidence.latency_doubt
+        waits = evidence.on_the_way >= WAITING_FROM or evidence.latency_doubt is not None
+        slowed = waits or snapshot.throttled or evidence.failures.failed_attempts
         return f"{rate}, {best}{'' if slowed else ': the application asked for no more'}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"
