@@ -220,7 +220,7 @@ def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         return f"{_share(best)} throttled instead of {_share(today)}"
     mine, other = (_met(one.factor, one.found.rate) for one in (best, today))
-    return f"the first limit of a partition is met {mine} instead of {other}"
+    return f"the first limit is met {mine} instead of {other}"
 
 
 def _price(trial: Trial) -> str:
