@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.support.faulty_service.asked import Asked
+from tests.support.throttles import TokenBucket
 
 HOW = ("answer", "reset", "hang", "truncate", "close", "loop", "endless")
 
@@ -110,24 +111,6 @@ def _rule_of(content: dict[str, Any]) -> Rule:
     return Rule(**values)
 
 
-class _Bucket:
-    """The tokens of a rule: each is an entity."""
-
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self._tokens = self._most = rule.per_s * rule.burst_s
-        self._filled_s = 0.0
-
-    def takes(self, entities: int, load_s: float) -> bool:
-        """Whether there are tokens left for a request, which are then taken."""
-        more = (load_s - self._filled_s) * self._rule.per_s
-        self._tokens, self._filled_s = min(self._most, self._tokens + more), load_s
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= entities
-        return True
-
-
 class Script:
     """Rules, how often each was met, and the chance that decides."""
 
@@ -136,7 +119,7 @@ class Script:
         self._matched: Counter[int] = Counter()
         self._met: Counter[int] = Counter()
         self._attempts: Counter[str] = Counter()
-        self._buckets: dict[tuple[int, str], _Bucket] = {}
+        self._buckets: dict[tuple[int, str], TokenBucket] = {}
         self._done_s: dict[int, float] = {}
         self._rng = random.Random(seed)
 
@@ -171,8 +154,9 @@ class Script:
                 continue
             if rule.per_s:
                 key = (number, asked.partition if rule.each == "partition" else "")
-                bucket = self._buckets.setdefault(key, _Bucket(rule))
-                if bucket.takes(max(1, asked.entities), load_s):
+                if key not in self._buckets:
+                    self._buckets[key] = TokenBucket(per_s=rule.per_s, burst_s=rule.burst_s)
+                if self._buckets[key](max(1, asked.entities), load_s):
                     continue
             self._matched[number] += 1
             if self._matched[number] % rule.every or self._rng.random() >= rule.chance:
