@@ -1,7 +1,6 @@
 """The series of the current or last run, read at scrape time from a snapshot.
 
-Nothing is counted here. A scrape after a second run has begun shows the second run alone. Keys that
-are shown alike, and names of operations that are, are added up.
+Nothing is counted here. A second run replaces the first. Names that are shown alike are added up.
 """
 
 from __future__ import annotations

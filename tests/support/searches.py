@@ -8,7 +8,8 @@ import random
 
 from harness.measure.record.findings import SearchPart
 from harness.profile.load.saturation import Second
-from harness.profile.load.search import Search, Step, StepOutcome, StepSearch
+from harness.profile.load.search import Search, Step, StepOutcome
+from harness.profile.load.step_search import StepSearch
 from tests.support.throttles import Throttle
 
 BOUNDS = Search(

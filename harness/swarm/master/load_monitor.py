@@ -16,14 +16,8 @@ from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
 from harness.measure.verdict.failures import failures_of
 from harness.measure.verdict.quantities import Facts
 from harness.profile.load.saturation import Second, throttled_throughout
-from harness.profile.load.search import (
-    Limit,
-    Search,
-    SearchedRate,
-    Step,
-    StepOutcome,
-    StepSearch,
-)
+from harness.profile.load.search import Limit, Search, SearchedRate, Step, StepOutcome
+from harness.profile.load.step_search import StepSearch
 from harness.swarm.master.console import ConsoleMessages
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
 from harness.swarm.master.sharing import NOTICE_S, Sharing

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import SearchPart, StepPart
-from harness.profile.load.search import Limit, Search, Step, StepOutcome, StepSearch
+from harness.profile.load.search import Limit, Search, Step, StepOutcome
+from harness.profile.load.step_search import StepSearch
 from tests.support.records import altered
 from tests.support.searches import BOUNDS, Model, searched
 
