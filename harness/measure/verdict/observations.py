@@ -154,7 +154,10 @@ def costly_words(evidence: Evidence) -> str:
 
 
 def likely_words(evidence: Evidence) -> str:
-    """What throttles partitions far below their target, as far as the run allows for it."""
+    """What may throttle partitions far below their target, as far as the run allows for it.
+
+    A service that balances a table after a sudden rise throttles once, and then no more.
+    """
     if evidence.kind.models_targets and evidence.enforced is None:
         return "the limits that the gateway enforces are not known"
     if not evidence.kind.throttles:
@@ -162,11 +165,17 @@ def likely_words(evidence: Evidence) -> str:
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
     if len(evidence.snapshot.partitions) > 1:
         causes.append("busy neighbouring key ranges on one server")
-    if evidence.throttling.first_s is not None and evidence.throttling.first_s <= SUDDEN_S:
+    course, snapshot = evidence.throttling, evidence.snapshot
+    if (
+        course.first_s is not None
+        and course.first_s <= SUDDEN_S
+        and course.stretches == 1
+        and course.first_s + course.longest_s < snapshot.end - snapshot.start
+    ):
         causes.append("a load that rose faster than the service could balance the table")
     if not causes:
         return "the run shows no cause"
-    return f"{agreed(len(causes), 'a likely cause is', 'likely causes are')} {listed(causes)}"
+    return f"{agreed(len(causes), 'a possible cause is', 'possible causes are')} {listed(causes)}"
 
 
 def waiting_words(evidence: Evidence) -> str:
