@@ -97,6 +97,7 @@ def test_a_generators_ceiling_is_not_the_partitions(stress: Stress, fast: Gatewa
             *("--set", "search.start_per_s=400", "--set", "search.max_per_s=4000"),
             *("--set", "search.factor=10", "--set", "search.most_steps=3"),
             *("--set", "search.confirm_s=3", "--session", "sdk"),
+            *("--set", "limits.billable_transactions=1000000"),
         )
         process.until_said("[3/4]")
         os.sched_setaffinity(process.pid, {core})

@@ -32,7 +32,9 @@ class OneRun:
     def __init__(self, phase: Phase, takes_s: float = 0.0) -> None:
         self.plan = Plan()
         self.phase = phase
-        self.loaded = Loaded(entities=40)
+        self.loaded = Loaded()
+        if phase is Phase.LOADING:
+            self.loaded = Loaded(entities=40, total=100, seconds=2.0)
         self.epoch_s = 1_000.0
         self.window: tuple[int, int] | None = (1_003, 1_033)
         self.ended_by = ""
@@ -82,14 +84,17 @@ def test_before_the_first_run_there_is_nothing() -> None:
         "charts": {},
     }
     tabs = nothing.now().tabs
-    assert tabs == {"verdict": [{"what": "Run", "said": "No run yet."}], "partitions": []}
+    assert tabs == {
+        "verdict": [{"what": "Run", "said": "No run yet."}],
+        "partitions": [{"partition": "No run yet."}],
+    }
 
 
 @pytest.mark.parametrize(
     ("phase", "state", "sentence"),
     [
-        (Phase.PREPARED, State.PREPARING, "creating and loading the table, 40 entities loaded"),
-        (Phase.LOADING, State.PREPARING, "creating and loading the table, 40 entities loaded"),
+        (Phase.PREPARED, State.PREPARING, "creating the table"),
+        (Phase.LOADING, State.PREPARING, "loading the table, 40% 40 of 100"),
         (Phase.RAMPING, State.RUNNING, "under load for 0:12"),
         (Phase.MEASURING, State.RUNNING, "measured 9 of 30 s"),
         (Phase.ENDING, State.RUNNING, "ending after Stop, judging the results"),
