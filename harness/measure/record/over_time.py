@@ -71,8 +71,9 @@ class HeatPart(RecordPart):
     @pydantic.model_validator(mode="after")
     def _hold_together(self) -> Self:
         for row in self.ranges:
-            more = filter(None, (row.written, row.bytes, row.latency_us))
-            _require_columns((row.entities, row.throttled, *more), self.columns)
+            more = (row.written, row.bytes, row.latency_us)
+            known = more if any(more) else ()
+            _require_columns((row.entities, row.throttled, *known), self.columns)
         return self
 
 
