@@ -127,9 +127,8 @@ def waited_words(
 def throttled_words(snapshot: Snapshot) -> str:
     if snapshot.throttled == 0:
         return "nothing was throttled"
-    throttled = counted(snapshot.throttled, "attempt")
-    was = agreed(snapshot.throttled, "was", "were")
-    return f"{throttled} {was} throttled ({percent(snapshot.throttled_ratio)})"
+    was = f"{counted(snapshot.throttled, 'attempt')} {agreed(snapshot.throttled, 'was', 'were')}"
+    return f"{was} throttled ({percent(snapshot.throttled_ratio)})"
 
 
 def throttling_words(throttling: ThrottlingPart) -> str:
@@ -154,10 +153,7 @@ def costly_words(evidence: Evidence) -> str:
 
 
 def likely_words(evidence: Evidence) -> str:
-    """What may throttle partitions far below their target, as far as the run allows for it.
-
-    A service that balances a table after a sudden rise throttles once, and then no more.
-    """
+    """What may throttle partitions far below their target, as far as the run allows for it."""
     if evidence.kind.models_targets and evidence.enforced is None:
         return "the limits that the gateway enforces are not known"
     if not evidence.kind.throttles:
@@ -165,13 +161,10 @@ def likely_words(evidence: Evidence) -> str:
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
     if len(evidence.snapshot.partitions) > 1:
         causes.append("busy neighbouring key ranges on one server")
-    course, snapshot = evidence.throttling, evidence.snapshot
-    if (
-        course.first_s is not None
-        and course.first_s <= SUDDEN_S
-        and course.stretches == 1
-        and course.first_s + course.longest_s < snapshot.end - snapshot.start
-    ):
+    # A service that balances a table after a sudden rise throttles once, and then no more.
+    course, length_s = evidence.throttling, evidence.snapshot.end - evidence.snapshot.start
+    begins_s = length_s if course.first_s is None else course.first_s
+    if begins_s <= SUDDEN_S and course.stretches == 1 and begins_s + course.longest_s < length_s:
         causes.append("a load that rose faster than the service could balance the table")
     if not causes:
         return "the run shows no cause"
