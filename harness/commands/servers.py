@@ -148,7 +148,9 @@ class Gateway:
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="table-gateway-"))
             tls, authority = _certificate(args, Path(folder))
-            log = None if args.log is None else stack.enter_context(RequestLog(args.log, _complain))
+            log = None if args.log is None else RequestLog(args.log, _complain)
+            if log is not None:
+                stack.callback(log.close)
 
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")

@@ -6,6 +6,7 @@ request reaches the endpoint at most once, except a query whose page is cut.
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import datetime as dt
 import functools
@@ -54,17 +55,24 @@ class Received(NamedTuple):
 
 
 class Meter(Protocol):
-    """Sees every request of the clients; each passes `take` first, and then ends in `ended`."""
+    """Sees every request of the clients; each passes `take` first, and then ends in `ended`.
+
+    One that inherits from it has no budget, and does not see what cannot be executed.
+    """
 
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
+        return ""
 
     def take_again(self) -> bool:
         """Take the second request for a page that is cut; False if the budget is used up."""
+        return True
 
     def refused(self, *, unreadable: bool) -> None:
         """A request that cannot be executed was refused; ``unreadable`` if it is no HTTP."""
+        return
 
+    @abc.abstractmethod
     def ended(
         self,
         received: Received,

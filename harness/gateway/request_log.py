@@ -16,7 +16,7 @@ import orjson
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.counters import Disposition
-from harness.gateway.proxy import Received
+from harness.gateway.proxy import Meter, Received
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
@@ -27,8 +27,8 @@ _TABLES = {"GET": "QueryTables", "POST": "CreateTable", "DELETE": "DeleteTable"}
 _CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
 
 
-class RequestLog(contextlib.AbstractContextManager["RequestLog"]):
-    """Writes a line for each request that the service answered: a `harness.gateway.proxy.Meter`.
+class RequestLog(Meter):
+    """Writes a line for each request that the service answered.
 
     A request whose answer was lost on its way has the status with which the service answered. One
     that never reached the service has no line.
@@ -51,21 +51,10 @@ class RequestLog(contextlib.AbstractContextManager["RequestLog"]):
                 f"{cut(str(path))} of --log cannot be written ({error.strerror or error})"
             ) from error
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         # What a full disk did not take was complained of.
         with contextlib.suppress(OSError):
             self._file.close()
-
-    def take(self) -> str:
-        """A log refuses nothing."""
-        return ""
-
-    def take_again(self) -> bool:
-        """A log refuses nothing."""
-        return True
-
-    def refused(self, *, unreadable: bool) -> None:
-        """What is no request of HTTP is in no log."""
 
     def ended(
         self,

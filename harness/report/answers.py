@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from harness.measure.counts.snapshot import answer_named
 from harness.measure.record.record import LoadingPart, RunRecord
 from harness.model.figures import agreed, counted, listed, number, per_operation, percent, some
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling, outcome_of
@@ -14,9 +15,9 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
     """Throttled attempts by status, of attempts by the names of responses in records."""
     counts = {str(status): 0 for status in THROTTLING_STATUSES}
     for name, count in attempts.items():
-        status, _, rest = name.partition(" ")
-        if status in counts and is_throttling(int(status), rest.partition(" ")[0]):
-            counts[status] += count
+        status, code = answer_named(name)
+        if is_throttling(status, code):
+            counts[str(status)] += count
     return counts
 
 
@@ -38,9 +39,7 @@ def failed_attempts(attempts: Mapping[str, int]) -> dict[str, int]:
     """Attempts that failed otherwise than by throttling, likewise by the names in records."""
     failed = {}
     for name, count in attempts.items():
-        status, _, rest = name.partition(" ")
-        answer = (int(status), rest.partition(" ")[0]) if status.isdigit() else (0, name)
-        outcome = outcome_of(*answer)
+        outcome = outcome_of(*answer_named(name))
         if outcome.failed and outcome is not Outcome.THROTTLED:
             failed[name] = count
     return failed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.measure.record.record import RunRecord
-from harness.measure.record.service_log import LoggedPart, ServiceLogPart
-from harness.model.figures import counted, listed, milliseconds, percent
+from harness.measure.record.service_log import MOST_SHOWN, LoggedPart, ServiceLogPart
+from harness.model.figures import agreed, counted, listed, milliseconds, percent
 from harness.report.names import partition_name
 
 LOG_TITLE = "Log of the service"
@@ -21,14 +21,18 @@ def agreement(part: ServiceLogPart) -> str:
         return f"The service's log {part.log} has no request of this run."
     there = f"{part.answered - part.missing:,} of {counted(part.answered, 'attempt')}"
     if part.agrees:
-        missing = f"; {part.missing:,} {_are(part.missing)} missing in the log"
+        missing = f"; {part.missing:,} {agreed(part.missing, 'is', 'are')} missing in the log"
         return f"The service's log agrees: {there}{missing if part.missing else ''}."
     reasons = []
-    if part.missing or not part.unexplained:
+    if part.missing:
         reasons.append(f"it has {there}")
-    if part.unexplained:
-        more = counted(part.unexplained, "answer")
-        reasons.append(f"{more} in the log {_are(part.unexplained)} not in the record")
+    if more := part.unexplained:
+        answers = counted(more, "answer")
+        reasons.append(f"{answers} in the log {agreed(more, 'is', 'are')} not in the record")
+    if apart := part.partitions_apart:
+        reasons.append(f"{_at_least(apart, 'partition')} {agreed(len(apart), 'differs', 'differ')}")
+    if part.seconds_apart and not part.ends_early:
+        reasons.append(f"it has gaps in {_at_least(part.seconds_apart, 'second')}")
     if part.ends_early:
         reasons.append("it ends before the run does")
     return f"The service's log differs: {listed(reasons)}."
@@ -43,10 +47,11 @@ def logged_rows(record: RunRecord) -> list[tuple[str, str]]:
     if not part.logged:
         return rows
     if not part.by_id:
-        rows.append(
-            ("counted", "all requests for entities during the run: the ids of its requests are "
-             "not known, and other clients count too")
-        )  # fmt: skip
+        why = (
+            "all requests for entities during the run: the ids of its requests are not known, and "
+            "other clients count too"
+        )
+        rows.append(("counted", why))
     apart = [status for status in part.statuses if status.attempts != status.logged]
     if apart:
         rows.append(("by status", _pairs(apart)))
@@ -73,8 +78,9 @@ def logged_rows(record: RunRecord) -> list[tuple[str, str]]:
     return rows
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _at_least(parts: Sequence[LoggedPart], word: str) -> str:
+    """How many differ; of many only some are listed."""
+    return f"{'at least ' * (len(parts) == MOST_SHOWN)}{counted(len(parts), word)}"
 
 
 def _pairs(parts: Sequence[LoggedPart]) -> str:

@@ -198,6 +198,12 @@ def attempts_by_status(attempts: Mapping[AttemptKey, int]) -> dict[str, int]:
     return named
 
 
+def answer_named(name: str) -> tuple[int, str]:
+    """Status and error code of a name of `attempts_by_status`; 0 and the name if it was none."""
+    status, _, rest = name.partition(" ")
+    return (int(status), rest.partition(" ")[0]) if status.isdecimal() else (0, name)
+
+
 def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:
     """Rates over the UTC seconds from ``start`` to before ``end``."""
     if end <= start:

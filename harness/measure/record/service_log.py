@@ -10,6 +10,8 @@ from harness.measure.record.findings import IF_ANY, RecordPart
 from harness.measure.record.measured import LatencyPart
 
 _Count = Annotated[int, pydantic.Field(ge=0)]
+MOST_SHOWN = 20
+"""Partitions, and seconds, that are listed."""
 _MISSING_SHARE = 0.001
 """Logs are written on a best-effort basis: so many missing lines are no contradiction. ("Storage
 Analytics logging", "How logs are stored")"""
@@ -49,6 +51,8 @@ class ServiceLogPart(RecordPart):
         joined: Failed attempts whose request ids the client kept.
         found: Those of them that the log has with the same status.
         unanswered_logged: Of those without an answer, how many the log has.
+        explained: Lines that attempts without an answer explain: those, if the client kept all of
+            their ids, or else as many as there are such attempts.
         partitions: How many partitions were compared; 0 where the keys are aliases.
         partitions_apart: Those in which more attempts are missing, or too many, than the unanswered
             ones explain.
@@ -70,6 +74,7 @@ class ServiceLogPart(RecordPart):
     joined: _Count = 0
     found: _Count = 0
     unanswered_logged: _Count = 0
+    explained: _Count = 0
     partitions: _Count = 0
     partitions_apart: Annotated[tuple[LoggedPart, ...], IF_ANY] = ()
     keyless: _Count = 0
@@ -88,7 +93,7 @@ class ServiceLogPart(RecordPart):
     def unexplained(self) -> int:
         """Lines beyond those of attempts without an answer, and of operations in flight."""
         surplus = sum(part.surplus for part in self.statuses)
-        return max(0, surplus - self.unanswered - self.unfinished)
+        return max(0, surplus - self.explained - self.unfinished)
 
     @property
     def agrees(self) -> bool:

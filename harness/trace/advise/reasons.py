@@ -164,10 +164,12 @@ def _load(when: str, trial: Trial) -> str:
     hottest = Partition.named(peak.partition).key if peak.partition else ""
     hottest = "" if MADE_UP in hottest else hottest
     share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
-    throttled = _share(trial)
     if part.price.scanned_is_lower_bound and not trial.throttled:
-        throttled = "nothing that the trace shows"
-    throttled += " is throttled" if "nothing" in throttled else " of the requests are throttled"
+        throttled = "nothing that the trace shows is throttled"
+    elif part.once.throttled:
+        throttled = f"{_share(trial)} of the requests are throttled"
+    else:
+        throttled = "nothing is throttled"
     throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
         throttled += f", by the limit of {_owner(_rule(part))}"
@@ -285,10 +287,10 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     return "No key made of the parts of today's keys helps.", [why]
 
 
-def _hot_rows(rows: Trial) -> tuple[str, ...]:
+def _hot_rows(rows: Trial) -> tuple[str, str] | None:
     """How many rows take more than a partition serves, or much of the load; and their keys.
 
-    Of those that take most; empty if none does.
+    Of those that take most; None if none does.
     """
     every = next(peak for peak in rows.part.account_peaks if peak.width_s == 10).per_s
     least = min(_ROW_SHARE, rows.found.partition_per_s / every) if every else 1.0
@@ -297,7 +299,7 @@ def _hot_rows(rows: Trial) -> tuple[str, ...]:
     count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
     keys = [repr(Partition.named(one.partition).key.replace(BETWEEN, " / ", 1)) for one in hot]
     share = percent(sum(one.at_least for one in hot))
-    return (f"{count} {share}", listed(keys)) if hot else ()
+    return (f"{count} {share}", listed(keys)) if hot else None
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
@@ -317,8 +319,9 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
         said.append(
             f"The limit of {owner} still throttles {percent(best.throttled)} of the requests."
         )
-    if rows is not None and best is not None and rows.factor < 2 * ENOUGH and _hot_rows(rows):
-        share, names = _hot_rows(rows)
+    near = rows if best is not None and rows is not None and rows.factor < 2 * ENOUGH else None
+    if near is not None and (hot := _hot_rows(near)):
+        share, names = hot
         said.append(f"No key spreads a row, and {share} of the load: {names}.")
     if evidence.splitting is not None and (best is None or not best.far):
         split = evidence.splitting.part.price.split

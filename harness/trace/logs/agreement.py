@@ -14,22 +14,26 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from harness.measure.counts.snapshot import answer_named
 from harness.measure.record.findings import rounded
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.record import RunRecord
-from harness.measure.record.service_log import LoggedPart, ServiceLogPart
+from harness.measure.record.service_log import MOST_SHOWN, LoggedPart, ServiceLogPart
 from harness.model.partition import Partition
 from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import about_entities, operation_in
 from harness.trace.operations import UNKNOWN
 
-_MOST_SHOWN = 20
+_Instants = npt.NDArray[np.float64]
+"""UTC seconds in which answers came, by the client's clock unless said otherwise."""
 _SLACK_S = 2.0
 """How far the clocks of the service and of this machine may differ where no ids are known."""
 _ACCEPTED = 202
 """The status of a transaction, one of whose parts may have been refused."""
-_APART_S = 0.01
+_LACKING_SHARE = 0.01
+"""Attempts of a partition that the log may lack."""
 _FEWEST_MISSING = 5
 _APART_SHARE = 0.1
 """Lines that may be missing, or too many, where counts over time are to tell the clock."""
@@ -110,7 +114,11 @@ class Agreement:
         _move_refused_parts(statuses)
         unanswered = sum(record.attempts_by_status.values()) - counted.total()
         joined, found, unanswered_logged = self._join()
-        clock = self._clock()
+        kept = sum(failed.count(0) for failed in self._failed.values())
+        ended_s = np.asarray(self._ended_s)
+        in_order_s = np.sort(ended_s)
+        clock = self._clock(in_order_s)
+        ahead_s = 0.0 if clock is None else clock[0]
         partitions, apart = self._compare_partitions()
         return ServiceLogPart(
             log=log,
@@ -126,13 +134,14 @@ class Agreement:
             joined=joined,
             found=found,
             unanswered_logged=unanswered_logged,
+            explained=unanswered_logged if kept == unanswered else unanswered,
             partitions=partitions,
             partitions_apart=apart,
             keyless=self._keyless,
-            seconds_apart=self._compare_seconds(0.0 if clock is None else clock[0]),
+            seconds_apart=self._compare_seconds(in_order_s - ahead_s),
             clock_s=None if clock is None else rounded(clock[0]),
             clock_within_s=None if clock is None else rounded(clock[1]),
-            server_ms=self._server_latency(0.0 if clock is None else clock[0]),
+            server_ms=self._server_latency(ended_s - ahead_s),
             ends_early=self.last_s + _SLACK_S
             < max((point.t for point in record.series if point.attempts), default=0),
         )
@@ -180,7 +189,7 @@ class Agreement:
             logged = self._partitions[table.lower(), key]
             answered = _answered(part.attempts_by_status).total()
             most = sum(part.attempts_by_status.values()) + record.counts.in_flight
-            least = 0 if self._keyless else round(answered * (1 - _APART_S))
+            least = 0 if self._keyless else round(answered * (1 - _LACKING_SHARE))
             if not least <= logged <= most:
                 apart.append(LoggedPart(name=part.key, attempts=answered, logged=logged))
         if record.partitions_folded is None:
@@ -189,15 +198,15 @@ class Agreement:
                 for partition, logged in self._partitions.most_common()
                 if partition not in known
             ]
-        return compared, tuple(apart[:_MOST_SHOWN])
+        return compared, tuple(apart[:MOST_SHOWN])
 
-    def _clock(self) -> tuple[float, float] | None:
+    def _clock(self, ended_s: _Instants) -> tuple[float, float] | None:
         """By how much the service's clock is ahead, and how far that may be off.
 
         As many answers came before the beginning of a second on the client's clock as before some
-        instant in the log.
+        instant in the log. ``ended_s`` is in order, by the service's clock.
         """
-        points, ended_s = self._record.series, np.sort(np.asarray(self._ended_s))
+        points = self._record.series
         if not points or not len(ended_s):
             return None
         before = np.cumsum([point.attempts * point.width_s for point in points])
@@ -216,9 +225,8 @@ class Agreement:
         scatter = statistics.median(abs(one - middle) for one in ahead)
         return (middle, scatter) if scatter <= _MOST_SCATTER_S else None
 
-    def _compare_seconds(self, clock_s: float) -> tuple[LoggedPart, ...]:
+    def _compare_seconds(self, ended_s: _Instants) -> tuple[LoggedPart, ...]:
         """The seconds of which the log has fewer than half of the attempts."""
-        ended_s = np.sort(np.asarray(self._ended_s)) - clock_s
         apart = []
         for point in self._record.series:
             attempts = round(point.attempts * point.width_s)
@@ -228,10 +236,9 @@ class Agreement:
             if logged < attempts / 2 and attempts - logged >= _FEWEST_MISSING:
                 at = dt.datetime.fromtimestamp(point.t, dt.UTC)
                 apart.append(LoggedPart(name=f"{at:%H:%M:%S}", attempts=attempts, logged=logged))
-        return tuple(apart[:_MOST_SHOWN])
+        return tuple(apart[:MOST_SHOWN])
 
-    def _server_latency(self, clock_s: float) -> LatencyPart | None:
-        ended_s = np.asarray(self._ended_s) - clock_s
+    def _server_latency(self, ended_s: _Instants) -> LatencyPart | None:
         start, length = self._record.window_start, self._record.measured_s
         inside = (ended_s >= start) & (ended_s < start + length)
         chosen = np.asarray(self._server_ms)[inside & (np.asarray(self._statuses) < 400)]
@@ -254,9 +261,9 @@ def _answered(by_status: Mapping[str, int]) -> collections.Counter[int]:
     """Attempts with an answer, by its status, from names such as ``503 ServerBusy partition``."""
     found: collections.Counter[int] = collections.Counter()
     for name, count in by_status.items():
-        status = name.partition(" ")[0]
-        if status.isdecimal():
-            found[int(status)] += count
+        status, _ = answer_named(name)
+        if status:
+            found[status] += count
     return found
 
 

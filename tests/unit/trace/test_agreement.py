@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import hypothesis.strategies as st
 import pytest
@@ -65,7 +65,9 @@ def lines() -> list[Line]:
 
 
 def held(
-    logged: Iterable[LogEntry], record: RunRecord = RECORD, errors: Iterable[dict[str, object]] = ()
+    logged: Iterable[LogEntry],
+    record: RunRecord = RECORD,
+    errors: Iterable[Mapping[str, object]] = (),
 ) -> ServiceLogPart:
     found = Agreement(record, failed_by_id(errors))
     for entry in logged:
@@ -173,6 +175,22 @@ def test_no_clock_is_said_where_too_much_is_missing() -> None:
     """Half a log tells no clock."""
     part = held(line.entry() for line in lines() if line.number % 2)
     assert part.clock_s is None
+
+
+def test_a_line_too_many_is_not_explained_by_an_attempt_of_another_id() -> None:
+    """Of attempts without an answer the ids are known: the log has none of them."""
+    lost = snapshot_of({"p0": 100}, throttled_per_s=1, answer=(0, "connection_reset"))
+    record = recorded(evidence(lost))
+    whole = [
+        Line(at_s=START + second + place / PER_S, key="p0", number=PER_S * second + place)
+        for second in range(SECONDS)
+        for place in range(PER_S)
+    ]
+    logged = [line.entry(record) for line in [*whole, whole[0]]]
+    ids = [f"{record.run_id}-0-{PER_S * SECONDS + number:x}" for number in range(SECONDS)]
+    lost_ids = [{"client_request_id": one, "status": 0} for one in ids]
+    assert held(logged, record).agrees
+    assert not held(logged, record, lost_ids).agrees
 
 
 def test_failed_attempts_are_found_by_their_ids() -> None:
