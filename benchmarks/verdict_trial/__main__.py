@@ -27,7 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.verdict_trial.haproxy import NoHaproxy  # noqa: E402
 from benchmarks.verdict_trial.plays import Cannot, Stage  # noqa: E402
-from benchmarks.verdict_trial.situations import AFTERWARDS, SITUATIONS, Situation  # noqa: E402
+from benchmarks.verdict_trial.situation import Situation  # noqa: E402
+from benchmarks.verdict_trial.situations import AFTERWARDS, SITUATIONS  # noqa: E402
 from tests.support.fork_server import ForkServer  # noqa: E402
 from tests.support.locust_process import Stress  # noqa: E402
 from tests.support.network.hosts import NoNamespaces  # noqa: E402
@@ -184,7 +185,7 @@ HEAD = """\
 Made by `make verdict-trial`. The harness concludes something from each run: what was the limit, and
 whether anything may be said at all. Here situations are made of which the cause is known, and the
 conclusion is held against it. What has to be said, and what may not, is written down before a
-situation is played (`benchmarks/verdict_trial/situations.py`).
+situation is played (`benchmarks/verdict_trial/single_causes.py`, `situations.py`).
 
 The causes are real and outside of the harness: a table service that stores in memory and fails by
 rules of its own, HAProxy as a throttle, processes that use up cores, signals that stop and kill
