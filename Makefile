@@ -131,7 +131,7 @@ verdict-trial: dev test-deps ## Hold verdicts against known causes; writes docs/
 	$(BIN)/python -m benchmarks.verdict_trial $(ARGS)
 
 limit-trial: dev ## Search limits that are drawn at random; writes docs/limit-trial.md
-	$(BIN)/python -m benchmarks.limit_trial
+	$(BIN)/python -m benchmarks.limit_trial $(ARGS)
 
 dashboards: dev ## Make the Grafana dashboard again
 	$(BIN)/python -m dashboards.generator
