@@ -51,9 +51,11 @@ def headline(record: RunRecord) -> str:
 
 def _finding(record: RunRecord) -> str:
     if record.search is not None:
+        # Its steps are in this unit, whatever the service charges.
+        rate = record.endpoint.service.unit.rate
         if (limit := record.search.limit) is not None:
-            return f"The limit is {limit_words(limit, unit_of(record))}."
-        return _searched(record.search.rate_per_s, at_least=record.search.at_least)
+            return f"The limit is {limit_words(limit, rate)}."
+        return _searched(record.search.rate_per_s, rate, at_least=record.search.at_least)
     verdict = record.verdict
     if verdict.result == VerdictResult.THROTTLED:
         return _throttled(record)
@@ -85,11 +87,11 @@ def verdict_lines(record: RunRecord) -> list[str]:
     return [short, *([] if stall is None else [stall]), whole]
 
 
-def _searched(rate_per_s: float | None, *, at_least: bool) -> str:
+def _searched(rate_per_s: float | None, unit: str, *, at_least: bool) -> str:
     if rate_per_s is None:
         return "No rate was found that can be sustained."
     least = "At least " if at_least else ""
-    return f"{least}{number(rate_per_s)} entities/s can be sustained."
+    return f"{least}{number(rate_per_s)} {unit} can be sustained."
 
 
 def _throttled(record: RunRecord) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from harness.measure.record.findings import SearchPart
+from harness.measure.record.findings import LimitPart, SearchPart
 from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE
@@ -28,6 +28,7 @@ LIMITS = enforcing()
 BLOBS = altered(kept().endpoint, kind=AZURITE_BLOBS.name)
 COSMOS = kept("run-v1-cosmos.json")
 THROTTLED = judged("throttled", "partition")
+FOUND = LimitPart(per_s=507.0, low_per_s=495.0, high_per_s=519.0, confidence=0.99, measured_s=40)
 FEW = "6 measured operations are fewer than 100. 1 of 8 attempts failed (12%): 500 InternalError."
 BUSY = MachineLoadPart.model_validate(
     {"name": "m", "cores": 2, "workers": 1, "busy_share": 0.9, "cpu_percent": 100.0}
@@ -48,9 +49,15 @@ def throttled_most(*keys: str) -> RunRecord:
     return altered(record, partitions=parts)
 
 
-def searched(rate: float) -> SearchPart:
+def searched(rate: float, limit: LimitPart | None = None) -> SearchPart:
     return SearchPart(
-        rate_per_s=rate, at_least=False, confirmed=True, limited_by="", sentence="", steps=()
+        rate_per_s=rate,
+        at_least=False,
+        confirmed=True,
+        limited_by="",
+        limit=limit,
+        sentence="",
+        steps=(),
     )
 
 
@@ -72,6 +79,7 @@ RUNS: dict[str, RunRecord] = {
     "over the target": judged("over_target", "load"),
     "no target": judged("no_target", "load", throttled_ratio=0.0, endpoint=BLOBS),
     "a search": kept("run-v1-search.json"),
+    "a search in blobs": altered(kept(), endpoint=BLOBS, search=searched(500)),
     "inconclusive: the sentence has the failures, which are not said twice": altered(
         judged("inconclusive"),
         verdict={"why": FEW, "failures": "12% of the attempts failed."},
@@ -80,6 +88,7 @@ RUNS: dict[str, RunRecord] = {
     "Cosmos DB: the throughput used up": altered(COSMOS, verdict={"limited_by": "throughput"}),
     "Cosmos DB: over the target": altered(COSMOS, verdict={"result": "over_target"}),
     "Cosmos DB: within the target": altered(COSMOS, verdict={"result": "within_target"}),
+    "Cosmos DB: a search, in entities/s": altered(COSMOS, search=searched(500, FOUND)),
 }
 CALM = "within_target"
 COMPARED: dict[str, list[RunRecord]] = {
