@@ -7,6 +7,7 @@ from grafana_foundation_sdk.models.dashboard import Panel
 from dashboards.generator import queries as q
 from dashboards.generator.panels import bars, heat, lines, number, words
 from harness.measure.counts.generator import BUSY_PERCENT
+from harness.measure.counts.latency import SPANS
 from harness.model.outcome import THROTTLING_ANSWERS, ThrottlingAnswer
 from harness.model.partition import EXACT_PARTITIONS
 from harness.model.services.service import PUBLISHED
@@ -247,12 +248,12 @@ def _throttled(answer: ThrottlingAnswer) -> Panel:
 
 def _latency(of: str) -> list[Panel]:
     """A latency as a heat map, as percentiles over time, and as exact percentiles."""
-    means = "from the first attempt to the complete answer, retries included."
+    means = f"{SPANS[of]}."
     no_value = "No data yet"
     if of == "response":
         means = (
-            "from the moment the operation was due to the complete answer: what an application "
-            "would see. It includes the wait in the backlog. A closed-loop load has none."
+            f"{SPANS[of]}: what an application would see. It includes the wait in the backlog. A "
+            "closed-loop load has none."
         )
         no_value = _CLOSED
     title = f"{of.capitalize()} latency"

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from harness import __version__
-from harness.measure.counts.latency import BUCKETS_S, CountedLatency
+from harness.measure.counts.latency import BUCKETS_S, SPANS, CountedLatency
 from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
 from harness.measure.record.findings import VerdictPart
 from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
@@ -409,8 +409,8 @@ def _durations(run: str, snapshot: Snapshot) -> Metric:
     """A histogram of each operation and latency, in buckets that Prometheus can add up."""
     family = HistogramMetricFamily(
         "aztables_operation_duration_seconds",
-        "Latency of the operations of the measured window: service is from the first attempt to "
-        "the complete answer, response from the due time to the complete answer (open model only).",
+        "Latency of the operations of the measured window: service is "
+        f"{SPANS['service']}; response is {SPANS['response']} (open model only).",
         labels=("run", "op", "latency"),
     )
     rows: dict[tuple[str, ...], list[CountedLatency]] = {}

@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+from harness.measure.counts.latency import SPANS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
@@ -266,12 +267,12 @@ def _best_rows(record: RunRecord, rates: RatesPart, sign: str = "") -> Iterator[
 
 
 def latency_note(record: RunRecord) -> str:
-    service = "Service latency: from the first attempt to the complete answer, retries included."
+    service = f"Service latency: {SPANS['service']}."
     if record.watched is not None:
         return f"{service} The application's schedule is unknown: no response latency."
     if record.response_ms is None:
         return f"{service} A closed loop has no response latency."
-    return f"{service} Response latency: from the due time to the complete answer."
+    return f"{service} Response latency: {SPANS['response']}."
 
 
 def hottest(record: RunRecord) -> PartitionPart | None:

@@ -28,6 +28,12 @@ BUCKETS_S = (
 )  # fmt: skip
 """Upper bounds, in seconds, of the buckets that metrics export."""
 
+SPANS = {
+    "service": "from the first attempt to the complete answer, retries included",
+    "response": "from the due time to the complete answer",
+}
+"""What a latency covers, in words: of all operations, whatever their outcome."""
+
 
 class CountedLatency(LatencyPart):
     """``buckets`` has the latencies at or below each bound of `BUCKETS_S`."""

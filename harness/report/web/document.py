@@ -20,6 +20,7 @@ import orjson
 import pydantic_core
 from markupsafe import Markup
 
+from harness.measure.counts.latency import SPANS
 from harness.measure.record.record import RunRecord
 from harness.report.service_log import LOG_TITLE
 from harness.report.web.charts import charts
@@ -109,13 +110,12 @@ SECTIONS = (
             ),
             Block(
                 "chart-service",
-                reads="From the first attempt to the complete answer, retries included. The colour "
-                "shows the number of operations on a logarithmic scale.",
+                reads=f"Latency {SPANS['service']}. The colour shows the number of operations "
+                "on a logarithmic scale.",
             ),
             Block(
                 "chart-response",
-                reads="From the moment an operation was due to its complete answer: what an "
-                "application would see.",
+                reads=f"Latency {SPANS['response']}: what an application would see.",
             ),
             Block(
                 "chart-backlog",
