@@ -23,7 +23,7 @@ class QueriesPart(RecordPart):
         limited: Queries with a ``$top``.
         unselected: Queries without a ``$select``, which returned ``unselected_entities`` in
             ``unselected_bytes`` of answers.
-        full: Queries that returned 1,000 entities or more, the most in one answer.
+        full: Queries that returned 1,000 entities, the most in one answer, or more.
         entities: Entities that were scanned.
         exact: Queries of which it is known how many entities were scanned: ``exact_entities``, of
             which ``exact_returned`` were returned. Of the others ``entities`` is a lower bound.
@@ -98,7 +98,7 @@ class WritesPart(RecordPart):
         singles: Writes of one entity in a request.
         together: Of these, writes to different rows of one partition from one client in the same
             second.
-        saved: Requests fewer if ``together`` had been in transactions of up to 100.
+        saved: Requests that transactions of up to 100 would have saved among ``together``.
         transactions: Entity group transactions, with ``batched`` writes.
         read_first: Unconditional writes of an entity that the client had read in the second before.
         read_first_conditional: The same with an ETag.

@@ -121,7 +121,7 @@ class StallPart(RecordPart):
     """Consecutive seconds with throttling in which the rate fell to a small part of what it was.
 
     Attributes:
-        waited: The most operations that were throttled and went on, in one second of it.
+        waited: The most operations that were being retried after throttling, in one of its seconds.
         keys: The partitions of these operations, the most operations first, with their number.
     """
 

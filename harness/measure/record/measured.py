@@ -135,7 +135,7 @@ class SeriesPart(RecordPart):
         throttled_by_status: Throttled attempts. In JSON each status has a field of its own, such as
             ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
-        retrying: Operations that were throttled and went on, on average. 0 in a watch.
+        retrying: Operations that are being retried after throttling, on average. 0 in a watch.
         offered: Entities that the load asked for; None in a closed loop.
         cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
         machine_percent: Of the busiest machine of a worker, in percent of the cores that the worker
