@@ -225,8 +225,8 @@ def _record() -> Iterator[str]:
         "`run.json` holds one record. Fields of later versions are ignored, and records of earlier",
         "versions stay readable: a field that they do not have is empty, 0 or null. An empty field",
         "may be missing. Times are Unix seconds or UTC, rates are in entities/s, latencies",
-        "in milliseconds. A row of counts over time is one string, such as `12 0 7`: a count for each",
-        "column. A field without a meaning has the one that its name says.",
+        "in milliseconds. A row of counts over time is one string, such as `12 0 7`: a count for",
+        "each column. A field without a meaning has the one that its name says.",
         "",
     )
     seen: set[type] = set()
