@@ -380,11 +380,12 @@ def _limits() -> Iterator[str]:
         "",
         _MADE,
         "",
-        "The files that `--throttling NAME` and `--limits NAME` take. `harness gateway` enforces",
-        "them ([the gateway](gateway.md)). A setting that a file leaves out has the value of",
-        "`published`. A copy with your own values is named by its path.",
+        "The files that `--throttling NAME` and `--limits NAME` take: what the",
+        "[gateway](gateway.md) enforces, and a what-if calculates. A setting that a file leaves",
+        "out has the value of `published`, or of `cosmos`. A copy is named by its path.",
         "",
     )
-    files = sorted(shipped_directory().glob("*.toml"), key=lambda file: file.stem != "published")
+    shipped = shipped_directory().glob("*.toml")
+    files = sorted(shipped, key=lambda file: (file.stem != "published", file.stem))
     for file in files:
         yield from (f"## {file.stem}", "", "```toml", file.read_text("utf-8").strip(), "```", "")
