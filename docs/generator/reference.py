@@ -31,7 +31,7 @@ _QUANTITIES = {
     "p50": "median latency",
     "p90": "latency that 90 % of the operations stay below",
     "p99": "latency that 99 % of the operations stay below",
-    "held_rate": "achieved rate among the wanted rate",
+    "held_rate": "achieved rate as a share of the wanted rate",
     "failed_ratio": "failed operations among all operations; of one outcome with `kind`",
     "failed_attempts_ratio": "failed attempts among all attempts, without throttled ones; retries "
     "hide none; of one answer with `kind`",
