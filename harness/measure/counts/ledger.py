@@ -434,6 +434,11 @@ class Ledger:
         self._count_added()
         return self._tally.counts
 
+    @property
+    def entities_each(self) -> float | None:
+        self._count_added()
+        return self._tally.entities_each
+
     def latencies(self) -> Iterator[tuple[str, LatencyHistogram]]:
         """Histograms of the measured window by operation, such as ``point_query.service``."""
         self._count_added()

@@ -238,6 +238,20 @@ class Tally:
     def charged(self) -> bool:
         return self.series["charges"].sum > 0
 
+    @property
+    def entities_each(self) -> float | None:
+        """The mean entity count of the operations that ended, if all were served; or None.
+
+        Operations that the service did not serve are taken for those of their name that it did.
+        """
+        operations, entities = 0, 0.0
+        for kind in self.kinds.values():
+            missed = sum(count for outcome, count in kind.outcomes.items() if outcome.wanted_again)
+            if missed < kind.count:
+                operations += kind.count
+                entities += kind.entities * kind.count / (kind.count - missed)
+        return entities / operations if operations else None
+
     def account(self, name: str) -> AccountTally:
         return self.accounts.setdefault(name, AccountTally())
 

@@ -332,7 +332,7 @@ class MasterRun:
     def mean_offered_per_s(self, start_s: float, end_s: float) -> float | None:
         """The mean rate that the load asks for from ``start_s`` to ``end_s``, UTC, in entities/s.
 
-        A schedule of operations is converted by the mean entity count of an operation so far.
+        A schedule of operations is converted by the mean entity count of those served so far.
         None if the load has no rate, or the rate is unknown.
         """
         load, began_s = self.plan.profile.load_model, self.origin_s
@@ -349,8 +349,8 @@ class MasterRun:
         per_s = due / (end_s - start_s)
         if not load.by_operation:
             return per_s
-        counts = self.ledger.counts
-        return per_s * counts.entities / counts.operations if counts.operations else None
+        each = self.ledger.entities_each
+        return None if each is None else per_s * each
 
     def replayed_share(self, now_s: float) -> float | None:
         """The share of a trace that is due at ``now_s``, UTC; None in other runs."""

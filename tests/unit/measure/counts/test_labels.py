@@ -64,6 +64,19 @@ def merged(*ledgers: Ledger) -> Ledger:
     return master
 
 
+def test_operations_that_were_not_served_have_the_entities_of_those_that_were() -> None:
+    """Of each name; of a name of which none was served, nothing is known."""
+    busy: dict[str, Any] = {"outcome": Outcome.THROTTLED, "attempts": (LOST,)}
+    ledger = counted(
+        *(result(Kind.POINT_QUERY, returned=1) for _ in range(3)),
+        *(result(Kind.POINT_QUERY, **busy) for _ in range(9)),
+        *(scan(returned=10) for _ in range(4)),
+        result(Kind.DELETE, **busy),
+    )
+    assert ledger.entities_each == pytest.approx((12 * 1 + 4 * 10) / 16)
+    assert counted(result(**busy)).entities_each is None
+
+
 def test_operations_of_one_kind_are_told_apart_by_name() -> None:
     """A name of its own, a documented query type, or the kind: each has a row."""
     views = by_label(
