@@ -43,6 +43,19 @@ DUE = dataclasses.replace(SLOW, counts=dataclasses.replace(SLOW.counts, due=1000
 BUSY = generator(cpu_percent_max=99.0, cpu_percent_mean=80.0, busy_share=0.5)
 THROTTLED = snapshot_of({"p0": 1000}, throttled_per_s=1)
 BY_ACCOUNT = snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
+BOTH = snapshot_of({"p0": 1000, "p1": 10}, throttled_per_s=1, scope=Scope.ACCOUNT)
+BOTH = dataclasses.replace(
+    BOTH,
+    attempts={**BOTH.attempts, (503, "ServerBusy", Scope.PARTITION): 8},
+    partitions=(
+        altered(
+            BOTH.partitions[0],
+            attempts={**BOTH.partitions[0].attempts, (503, "ServerBusy", Scope.PARTITION): 8},
+        ),
+        *BOTH.partitions[1:],
+    ),
+)
+"""The account throttled most, and one partition was throttled without the account's doing."""
 LATE = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, "OperationTimedOut"))
 """A partition whose server does not answer in time, as while it is moved."""
 UNNAMED = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, ""))
@@ -178,6 +191,7 @@ VERDICTS: dict[str, Evidence] = {
     "Refusals of the partition: throttled, the partition named with its rate": evidence(
         snapshot_of({"p0": 1000, "p1": 20}, throttled_per_s=1)
     ),
+    "Refusals of account scope, and others of one partition": evidence(BOTH),
     "Refusals of account scope: the account is the limit, however slow the partitions": evidence(
         snapshot_of({"p0": 1000}, throttled_per_s=1, scope=Scope.ACCOUNT)
     ),

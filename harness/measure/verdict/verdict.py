@@ -258,8 +258,8 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     of_account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
     by = evidence.throttled_by if units is None else _LIMITS_IN_UNITS[units.cause]
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
-    if units is None and evidence.enforced is None and by != "account" and of_account:
-        course = f", {of_account:,} by the account's limit{course}"
+    if units is None and evidence.enforced is None:
+        course = f"{_others(evidence, of_account, by)}{course}"
     gap = throttling.longest_gap
     if gap is not None and gap.length_s >= SHOWN_GAP_S:
         course += f"; {gap_words(gap)}"
@@ -309,6 +309,22 @@ def _where(evidence: Evidence, by: str) -> str:
         rate += f", {share} of its {word} of {number(limit)}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
     return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
+
+
+def _others(evidence: Evidence, of_account: int, by: str) -> str:
+    """The attempts that were not throttled by the limit that throttled most."""
+    if by != "account":
+        return f", {of_account:,} by the account's limit" if of_account else ""
+    refused = [
+        (throttled_of(part.attempts, Scope.PARTITION), part)
+        for part in evidence.snapshot.single_partitions
+    ]
+    count = throttled_of(evidence.snapshot.attempts, Scope.PARTITION)
+    most, hottest = max(refused, key=lambda one: one[0], default=(0, None))
+    if not count or hottest is None or most * 2 < count:
+        return f", and {count:,} for another reason" if count else ""
+    word = "all" if most >= count else "most"
+    return f", and {count:,} for another reason ({word} of them for {named(hottest)})"
 
 
 def _part(count: int, throttled: int) -> str:
