@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from harness.measure.counts.latency import SPANS
-from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart
+from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, StepPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
@@ -372,12 +372,14 @@ def _gateway_note(record: RunRecord) -> str:
     )
 
 
-def step_result(failed: str | None, *, confirming: bool) -> str:
-    """The result of a step of a search; ``failed`` is the reason, None where the step passed."""
-    if failed is None:
-        return "confirmed" if confirming else "passed"
-    limit = _SEARCH_LIMITS.get(failed)
-    return failed if limit is None else limit.of_step
+def step_result(step: StepPart) -> tuple[str, bool]:
+    """The result of a step of a search, and whether the step did what it was taken for."""
+    if step.failed is None:
+        return "confirmed" if step.confirming else "passed", True
+    if step.measuring and step.failed == Limit.THROTTLED:
+        return "measured", True
+    limit = _SEARCH_LIMITS.get(step.failed)
+    return step.failed if limit is None else limit.of_step, False
 
 
 def found(part: SearchPart, unit: CountedUnit) -> str:

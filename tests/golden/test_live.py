@@ -64,9 +64,8 @@ LIVE: dict[str, dict[str, Any]] = {
 }
 
 
-def taken(outcome: StepOutcome, failed: Limit | None, *, confirming: bool = False) -> str:
-    changes = {"failed": failed, "confirming": confirming}
-    return step_taken(4, outcome.model_copy(update=changes))
+def taken(outcome: StepOutcome, failed: Limit | None, **more: bool) -> str:
+    return step_taken(4, outcome.model_copy(update={"failed": failed, **more}))
 
 
 def watched(snapshot: Snapshot, **changes: Any) -> str:
@@ -85,6 +84,7 @@ def test_what_a_run_says_while_it_goes_on() -> None:
         "a step passed": taken(CAME, None),
         "a step passed without an answer": taken(NOTHING_CAME, None),
         "a rate is confirmed": taken(CAME, None, confirming=True),
+        "a limit is measured": taken(CAME, Limit.THROTTLED, measuring=True),
         "a watch begins": watched(snapshot_of({}), clients=0),
         "a watched application": watched(snapshot_of({"shop/p0": 1000}), limit_per_s=500.0),
         "a watched application in back-off": watched(

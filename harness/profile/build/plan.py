@@ -107,12 +107,14 @@ class Plan(PlanFigures):
         most_load: The same of the load; may be inf.
         charges: The request units; None where the endpoint is not Cosmos DB.
         values: What the values of each field from a file are.
+        without_rate: Why the expected operations are unknown, if they are.
     """
 
     endpoint: Service
     most_loading: float
     most_load: float
     charges: ChargesSeen | None
+    without_rate: str
     values: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -210,6 +212,7 @@ def plan_of(
         budget=profile.limits.billable_transactions,
         may_end_early="" if endpoint.emulated else may_end_early(profile),
         peak_per_s=peak_per_s,
+        without_rate=load.without_rate,
         charges=seen.charged(None if peak_per_s is None else peak_per_s / each),
         notes=() if profile.replay is None else tuple(profile.replay.content.sentences()),
         values=tuple(

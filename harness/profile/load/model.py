@@ -52,9 +52,9 @@ class Load(Part):
     arrivals: Literal["constant", "poisson"] = "constant"
     """Open load: evenly spaced, or random with the same mean."""
     give_up_after_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Open load: an operation that is later than this is dropped, and counted."""
+    """Open load: later operations are dropped, and counted."""
     max_entities_per_s: _Cap | None = None
-    """Closed load: most entities per second; inf is no cap. Default: 2,000 at an account."""
+    """Closed load: most entities per second; inf is no cap."""
     emulator_max_entities_per_s: _Cap = 500.0
     """Closed load: the same on an emulator, which shares the machine."""
 
@@ -132,6 +132,7 @@ class LoadModel:
         lasting: Whether the rate may be that of an application day by day; others try out limits.
         run_time_setting: The setting that a run time replaces; None if stages set it.
         may_end_early: What throttling of an account ends, and what to do; or empty.
+        without_rate: Why it is unknown how many operations will be due, if it is.
     """
 
     scheduled: ClassVar[bool] = True
@@ -145,6 +146,7 @@ class LoadModel:
     lasting: ClassVar[bool] = False
     run_time_setting: ClassVar[str | None] = "load.run_time_s"
     may_end_early: ClassVar[str] = ""
+    without_rate: ClassVar[str] = "the closed loop has no target rate"
 
     def __init__(self, load: Load, replay: Replay | None = None) -> None:
         self.load = load

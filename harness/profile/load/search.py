@@ -84,7 +84,6 @@ class StepOutcome(StepPart):
     client_limited: bool
     endpoint_limited: bool
     failing: bool = False
-    measuring: bool = False
     seconds: tuple[Second, ...] = ()
     limit: LimitPart | None = None
 
@@ -201,6 +200,7 @@ class SearchedRate(LoadModel):
 
     searched = True
     run_time_setting = "search.most_s"
+    without_rate = "the search chooses its rates"
     may_end_early = (
         "The search ends at the first throttling of the account, and then reports the rate it "
         "found as a lower bound; limits.stop_on_account_throttling = false lets it go on."

@@ -146,7 +146,7 @@ def _search(record: RunRecord) -> list[str]:
     if part is None:
         return []
     rows = [
-        ((str(place), text(sentences.step_result(step.failed, confirming=step.confirming))), step)
+        ((str(place), text(sentences.step_result(step)[0])), step)
         for place, step in enumerate(part.steps, 1)
     ]
     shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.MARKDOWN)

@@ -190,11 +190,10 @@ def step_begins(place: int, step: Step, unit: CountedUnit = ENTITIES) -> str:
 
 
 def step_taken(place: int, outcome: StepOutcome, unit: CountedUnit = ENTITIES) -> str:
-    failed = outcome.failed
-    result = step_result(failed, confirming=outcome.confirming)
+    result, passed = step_result(outcome)
     p99 = "n/a" if outcome.p99_ms is None else f"{milliseconds(outcome.p99_ms)} ms"
     return (
-        f"step {place}: {'' if failed is None else 'failed, '}{result}: "
+        f"step {place}: {'' if passed else 'failed, '}{result}: "
         f"{number(outcome.achieved_per_s)} of {number(outcome.rate_per_s)} {unit.rate}, "
         f"{percent(outcome.throttled_ratio)} throttled, p99 {p99}, "
         f"{counted(outcome.billable_transactions, 'billable transaction')}"

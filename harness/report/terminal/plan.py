@@ -17,7 +17,6 @@ from harness.report.terminal.request_units import ChargesPart, charges_part, cha
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
 _SECTION = "Targets for data operations"
-_NO_RATE = "unknown: the closed loop has no target rate"
 
 
 def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
@@ -130,7 +129,7 @@ def _operations(plan: Plan) -> list[RenderableType]:
     shown: list[RenderableType] = [table_of(headers, rows), Text()]
     reads, writes = plan.cost(reads=True), plan.cost(reads=False)
     if reads is None or writes is None:
-        return [*shown, Text(f"Expected: {_NO_RATE}.")]
+        return [*shown, Text(f"Expected: unknown: {plan.without_rate}.")]
     return [
         *shown,
         table_of(
@@ -187,7 +186,7 @@ def _accounts(plan: Plan) -> list[tuple[str, str]]:
 
 def _transactions(plan: Plan) -> list[tuple[str, str]]:
     reads, writes = plan.cost(reads=True), plan.cost(reads=False)
-    expected = _NO_RATE
+    expected = f"unknown: {plan.without_rate}"
     if reads is not None and writes is not None:
         expected = (
             f"{number(plan.expected_transactions or 0.0)}: {number(reads.requests)} reads, "

@@ -189,9 +189,8 @@ def _steps(record: RunRecord, page: Page) -> list[RenderableType]:
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows: list[list[Cell]] = []
     for place, step in enumerate(part.steps, 1):
-        passed = step.failed is None
+        result, passed = sentences.step_result(step)
         sign, colour = (page.glyphs.yes, "green") if passed else (page.glyphs.no, "red")
-        result = sentences.step_result(step.failed, confirming=step.confirming)
         said = f"{sign} {page.short(result, _RESULT_WIDTH)}"
         name = Text(f"{place:>2} ").append(said, style=colour)
         share = step.achieved_per_s / highest

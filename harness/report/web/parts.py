@@ -215,10 +215,10 @@ def _search(record: RunRecord, *, live: bool) -> str:
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
-        result = sentences.step_result(step.failed, confirming=step.confirming)
+        result, passed = sentences.step_result(step)
         wanted, achieved, *others = (figure_cell(column, step) for column in shown)
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
-        tone = "good" if step.failed is None else "bad"
+        tone = "good" if passed else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
     notes = (
         [sentences.WHOLE_SEARCH] if live else [sentences.found(part, unit), sentences.WHOLE_SEARCH]

@@ -216,6 +216,7 @@ def test_a_plan_without_a_rate_is_shown(kind: str, command: Command) -> None:
         "--set", "load.max_entities_per_s=inf", "--set", "load.emulator_max_entities_per_s=inf",
     ]  # fmt: skip
     assert "no target rate" in command("plan", "single-partition", "--host-kind", kind, *uncapped)
+    assert "the search chooses" in command("plan", "find-limit", "--host-kind", kind)
 
 
 def test_what_was_read_from_a_file_is_shown(tmp_path: Path) -> None:
