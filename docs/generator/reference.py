@@ -18,7 +18,6 @@ from harness.measure.record.measured import NO_RATES
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.quantities import FORMS, Unit
 from harness.metrics.exposition import Exposed, RunState
-from harness.options import add_run_options
 from harness.profile.settings.schema import Profile
 from tests.support.metrics_page import WHOLE
 
@@ -32,7 +31,7 @@ _QUANTITIES = {
     "p50": "median latency",
     "p90": "latency that 90 % of the operations stay below",
     "p99": "latency that 99 % of the operations stay below",
-    "held_rate": "achieved rate among the wanted rate",
+    "held_rate": "achieved rate as a share of the wanted rate",
     "failed_ratio": "failed operations among all operations; of one outcome with `kind`",
     "failed_attempts_ratio": "failed attempts among all attempts, without throttled ones; retries "
     "hide none; of one answer with `kind`",
@@ -125,7 +124,7 @@ def _described(
             f"`{name}`",
             _type(about, parts),
             "required" if name in required else _default(about),
-            _literal(about.get("description", "")),
+            _literal(about.get("description") or ("see below" if "$ref" in about else "")),
         )
         for name, about in properties.items()
     )
@@ -172,19 +171,11 @@ def _options() -> Iterator[str]:
         "",
         _MADE,
         "",
-        "`harness run` takes every option of Locust too; `harness run --help` names the most used",
-        "ones. The other commands follow in alphabetical order; [Commands](commands.md) says what",
-        "each is for.",
-        "",
-        "## harness run",
+        "`harness run` takes every option of Locust too. The other commands follow in alphabetical",
+        "order; [Commands](commands.md) says what each is for.",
         "",
     )
-    parser = argparse.ArgumentParser(add_help=False)
-    add_run_options(parser, locust=False)
-    yield from _of_parser(parser)
-    for name in sorted(COMMANDS):
-        if name == "run":
-            continue
+    for name in sorted(COMMANDS, key=lambda name: (name != "run", name)):
         parser = argparse.ArgumentParser(add_help=False, prog=f"harness {name}")
         command(name).options(parser)
         yield f"## harness {name}\n"
@@ -193,16 +184,28 @@ def _options() -> Iterator[str]:
 
 def _of_parser(parser: argparse.ArgumentParser) -> Iterator[str]:
     formatter = parser._get_formatter()
-    for group in parser._action_groups:
-        actions = [one for one in group._group_actions if one.help is not argparse.SUPPRESS]
-        if not actions:
-            continue
-        if group.title and group.title not in {"positional arguments", "options"}:
-            yield f"**{group.title[0].upper()}{group.title[1:]}**\n"
+    positional, plain, *groups = parser._action_groups
+    plain._group_actions[:0] = positional._group_actions
+    if not plain._group_actions:
+        yield "It has no options.\n"
+    for group in (plain, *groups):
+        rows = [
+            (f"`{_written(one)}`", f"{formatter._expand_help(one)}{_choices(one)}")
+            for one in group._group_actions
+            if one.help is not argparse.SUPPRESS
+        ]
+        if group is not plain:
+            yield f"**{str(group.title)[0].upper()}{str(group.title)[1:]}**\n"
         if group.description:
             yield f"{_cell(group.description)}\n"
-        rows = ((f"`{_written(one)}`", formatter._expand_help(one)) for one in actions)
-        yield from _table(("option", "meaning"), rows)
+        if rows:
+            yield from _table(("option", "meaning"), rows)
+
+
+def _choices(action: argparse.Action) -> str:
+    """The values that an option can have, where it is not written with them."""
+    listed = ", ".join(map(str, action.choices or ()))
+    return f"; one of {listed}" if listed and action.metavar else ""
 
 
 def _written(action: argparse.Action) -> str:
@@ -220,8 +223,10 @@ def _record() -> Iterator[str]:
         _MADE,
         "",
         "`run.json` holds one record. Fields of later versions are ignored, and records of earlier",
-        "versions stay readable. Times are Unix times in seconds or UTC, rates are in entities/s,",
-        "latencies in milliseconds. A field without a meaning has the one that its name says.",
+        "versions stay readable: a field that they do not have is empty, 0 or null. An empty field",
+        "may be missing. Times are Unix seconds or UTC, rates are in entities/s, latencies",
+        "in milliseconds. A row of counts over time is one string, such as `12 0 7`: a count for",
+        "each column. A field without a meaning has the one that its name says.",
         "",
     )
     seen: set[type] = set()
@@ -233,20 +238,18 @@ def _record() -> Iterator[str]:
         seen.add(part)
         about = inspect.getdoc(part) or ""
         summary, _, attributes = about.partition("Attributes:")
-        yield f"## {part.__name__.removesuffix('Part')}\n"
-        yield f"{_literal(summary)}\n"
+        yield f"## {_title(part)}\n"
+        yield f"{_of_json(summary)}\n"
         told = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", attributes, re.MULTILINE))
         rows = []
         for name, annotation, meaning in _fields(part):
-            inner = list(_classes(annotation))
-            waiting += inner
-            kind = re.sub(r"\b(\w+)Part\b", _linked, _kind(annotation))
-            rows.append((f"`{name}`", kind, _literal(told.get(name, meaning))))
+            waiting += _classes(annotation)
+            rows.append((f"`{name}`", _kind(annotation), _of_json(told.get(name, meaning))))
         yield from _table(("field", "type", "meaning"), rows)
 
 
-def _linked(part: re.Match[str]) -> str:
-    return f"[{part[1]}](#{part[1].lower()})"
+def _title(part: type) -> str:
+    return part.__name__.removesuffix("Part")
 
 
 def _literal(text: str) -> str:
@@ -254,20 +257,37 @@ def _literal(text: str) -> str:
     return " ".join(text.split()).replace("``", "`")
 
 
+def _of_json(text: str) -> str:
+    """A docstring about Python, for a reader of JSON."""
+    text = re.sub(r"`(\w+)Part`", lambda part: f"[{part[1]}](#{part[1].lower()})", _literal(text))
+    words = {"None": "null", "True": "true", "False": "false"}
+    return re.sub(r"\b(None|True|False)\b", lambda word: words[word[0]], text)
+
+
 def _fields(part: type) -> Iterator[tuple[str, Any, str]]:
     """Name, type and meaning of each field of a part, which may be a plain dataclass."""
     if issubclass(part, pydantic.BaseModel):
         for name, field in part.model_fields.items():
-            yield name, field.annotation, field.description or ""
+            yield name, _written_as(field.annotation, field.metadata), field.description or ""
         return
     for name, annotation in get_type_hints(part).items():
         yield name, annotation, ""
 
 
-def _classes(kind: Any) -> Iterator[type]:
-    if isinstance(kind, type) and (
+def _written_as(kind: Any, metadata: Iterable[Any]) -> Any:
+    """The type in JSON, where it is another one: a row of counts is one string."""
+    serializers = (one for one in metadata if isinstance(one, pydantic.PlainSerializer))
+    return next((one.return_type for one in serializers), kind)
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and (
         issubclass(kind, pydantic.BaseModel) or dataclasses.is_dataclass(kind)
-    ):
+    )
+
+
+def _classes(kind: Any) -> Iterator[type]:
+    if _is_part(kind):
         yield kind
     for argument in getattr(kind, "__args__", ()):
         yield from _classes(argument)
@@ -275,17 +295,21 @@ def _classes(kind: Any) -> Iterator[type]:
 
 def _kind(kind: Any) -> str:
     """A type as a reader of JSON thinks of it."""
+    if hasattr(kind, "__metadata__"):
+        return _kind(_written_as(kind.__origin__, kind.__metadata__))
     arguments = [_kind(one) for one in getattr(kind, "__args__", ()) if one is not Ellipsis]
     origin = getattr(kind, "__origin__", None)
     if origin is tuple or origin is list:
         return "list of " + " and ".join(dict.fromkeys(arguments))
     if origin is dict:
         return "object" if arguments[1] == "Any" else f"object of {arguments[1]}"
-    if hasattr(kind, "__metadata__"):
-        return arguments[0]
     if arguments:
         return " or ".join("null" if one == "NoneType" else one for one in arguments)
-    names = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+    if _is_part(kind):
+        return f"[{_title(kind)}](#{_title(kind).lower()})"
+    if isinstance(kind, type) and issubclass(kind, str):
+        return "string"
+    names = {"int": "integer", "float": "number", "bool": "boolean"}
     name = getattr(kind, "__name__", str(kind))
     return names.get(name, name)
 
@@ -356,11 +380,12 @@ def _limits() -> Iterator[str]:
         "",
         _MADE,
         "",
-        "The files that `--throttling NAME` and `--limits NAME` take. `harness gateway` enforces",
-        "them ([the gateway](gateway.md)). A setting that a file leaves out has the value of",
-        "`published`. A copy with your own values is named by its path.",
+        "The files that `--throttling NAME` and `--limits NAME` take: what the",
+        "[gateway](gateway.md) enforces, and a what-if calculates. A setting that a file leaves",
+        "out has the value of `published`, or of `cosmos`. A copy is named by its path.",
         "",
     )
-    files = sorted(shipped_directory().glob("*.toml"), key=lambda file: file.stem != "published")
+    shipped = shipped_directory().glob("*.toml")
+    files = sorted(shipped, key=lambda file: (file.stem != "published", file.stem))
     for file in files:
         yield from (f"## {file.stem}", "", "```toml", file.read_text("utf-8").strip(), "```", "")

@@ -39,10 +39,8 @@ _MOST_WIDTH = 120
 class Doctor:
     """Checks an endpoint and this machine before a run, in about 15 seconds.
 
-    Each check is one line with a figure; a check that fails says what to do. The checks of the
-    endpoint are name, connection, TLS, credential, latency, clock, kind of service, the permissions
-    that a run needs, and leftover tables. Those of this machine include how much load it can
-    generate, and how many processes or machines the published targets need.
+    Each check is one line with a figure; a check that fails says what to do. The last ones say how
+    much load this machine can generate, and how many processes or machines the targets need.
 
     The permissions are tried on a new table, which is deleted afterwards. Without -H the embedded
     Azurite is checked. Exit codes: 0 nothing failed, 1 a check failed and a run cannot work, 2 bad

@@ -86,7 +86,7 @@ class Init:
             choices=_ALL_PLACES,
             default="local",
             metavar="PLACE",
-            help="where the load is started, see below (default: %(default)s)",
+            help="where the load is started (default: %(default)s)",
         )
         parser.add_argument(
             "--profile",

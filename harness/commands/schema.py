@@ -65,7 +65,7 @@ class ShowSchema:
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.epilog = _EPILOG
         parser.add_argument(
-            "name", metavar="NAME", choices=[*PRINTED, *_WRITTEN], help="a name below"
+            "name", metavar="NAME", choices=[*PRINTED, *_WRITTEN], help="what is described"
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -82,11 +82,10 @@ class AzuriteStart:
 class Gateway:
     """Runs a proxy that throttles requests to a table endpoint by configurable limits.
 
-    With the published limits the gateway answers 503 above 2,000 entities/s of a partition or
-    20,000 of the account, and while a hot partition is moved to another server. To start a gateway
-    for a single run, use `harness run PROFILE --throttling published`. `harness docs gateway`
-    describes the limits. With the limits cosmos the gateway stands in for Azure Cosmos DB: it
-    charges request units, and answers 429 (`harness docs cosmos`).
+    With the published limits it answers 503 above 2,000 entities/s of a partition or 20,000 of the
+    account, and while a hot partition is moved to another server; with the limits cosmos it charges
+    request units, and answers 429. `harness run PROFILE --throttling published` starts one for a
+    single run. `harness docs gateway` describes the limits.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ class QueriesPart(RecordPart):
         limited: Queries with a ``$top``.
         unselected: Queries without a ``$select``, which returned ``unselected_entities`` in
             ``unselected_bytes`` of answers.
-        full: Queries that returned 1,000 entities or more, the most in one answer.
+        full: Queries that returned 1,000 entities, the most in one answer, or more.
         entities: Entities that were scanned.
         exact: Queries of which it is known how many entities were scanned: ``exact_entities``, of
             which ``exact_returned`` were returned. Of the others ``entities`` is a lower bound.
@@ -60,7 +60,7 @@ class TableBehaviourPart(RecordPart):
         upserted: Rows inserted or updated, in transactions or not.
         batches: Transactions that only insert, 10 rows or more.
         touched: Point queries, updates, upserts and deletes, and transactions with one of them.
-        hottest_row: Operations that name the busiest row, at least; 0 in earlier versions.
+        hottest_row: Operations that name the busiest row, at least.
         growth: 1 if inserts and upserts go to ever later PartitionKeys, -1 if to ever earlier
             ones, 0 if to several places, None if there were too few.
         dates: Whether PartitionKeys begin with a date.
@@ -98,7 +98,7 @@ class WritesPart(RecordPart):
         singles: Writes of one entity in a request.
         together: Of these, writes to different rows of one partition from one client in the same
             second.
-        saved: Requests fewer if ``together`` had been in transactions of up to 100.
+        saved: Requests that transactions of up to 100 would have saved among ``together``.
         transactions: Entity group transactions, with ``batched`` writes.
         read_first: Unconditional writes of an entity that the client had read in the second before.
         read_first_conditional: The same with an ETag.

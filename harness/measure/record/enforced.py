@@ -67,8 +67,7 @@ class EnforcedPart(RecordPart):
     """What a gateway enforced, in entities/s: pages can draw these lines beside the targets.
 
     Attributes:
-        refusals: Requests refused under load, by one of `RULES`; empty in records of earlier
-            versions.
+        refusals: Requests refused under load, by partition, account, server or moving.
     """
 
     partition_per_s: _Rate

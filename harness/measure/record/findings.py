@@ -71,18 +71,18 @@ class AdvicePart(RecordPart):
 
 
 class VerdictPart(RecordPart):
-    """What the run means: a `VerdictResult`, its sentence, the measurements, and advice.
+    """What the run means.
 
-    ``why`` is the reason with its figures, where the headline of a page does not say it.
-    ``evidence`` has what decided the verdict first.
-    ``footnote`` restricts the figures: what answered in place of the service, lower bounds.
-    ``failures`` has those that no headline may leave out, in a sentence. Both may be empty, as in
-    records of earlier versions.
-
-    ``limited_by`` is what kept the rate from being higher: partition, account, generator, machine
-    (other processes used it up), endpoint, load (the profile asked for no more), users (too few, or
-    pausing), or unknown; of Cosmos DB throughput (that is provisioned) and operation (single ones
-    cost too much) too; of an application gateway and application.
+    Attributes:
+        result: Such as ``within_target`` or ``throttled``.
+        limited_by: What kept the rate from being higher: partition, account, server, generator,
+            machine (other processes used it up), endpoint, load (the profile asked for no more),
+            users (too few, or pausing), or unknown. At Cosmos DB also throughput (provisioned) and
+            operation (too costly), of an application also gateway and application.
+        why: The reason with its figures, where the headline of a page does not say it.
+        footnote: What restricts the figures: what answered in place of the service, lower bounds.
+        failures: Those that no headline may leave out, in a sentence.
+        evidence: What was measured; what decided the verdict comes first.
     """
 
     result: str
@@ -121,7 +121,7 @@ class StallPart(RecordPart):
     """Consecutive seconds with throttling in which the rate fell to a small part of what it was.
 
     Attributes:
-        waited: The most operations that were throttled and went on, in one second of it.
+        waited: The most operations that were being retried after throttling, in one of its seconds.
         keys: The partitions of these operations, the most operations first, with their number.
     """
 
@@ -158,7 +158,7 @@ class ThrottlingPart(RecordPart):
             none was throttled.
         gap_count: Number of gaps, throttled or not.
         gaps: The longest of them, in order of time.
-        stalls: The longest stalls, in order of time; in records of earlier versions none.
+        stalls: The longest stalls, in order of time.
     """
 
     first_s: int | None = None

@@ -131,17 +131,15 @@ class SeriesPart(RecordPart):
     """Means per second over ``width_s`` seconds from ``t``, UTC.
 
     Attributes:
-        failed: Operations that did not succeed. They include not found, conflict and precondition,
-            which `Outcome.failed` does not count.
-        throttled_by_status: Throttled attempts, with an item for each of `THROTTLING_STATUSES`. In
-            JSON each is a field of its own, such as ``throttled_503``.
+        failed: Operations that did not succeed, not found, conflict and precondition included.
+        throttled_by_status: Throttled attempts. In JSON each status has a field of its own, such as
+            ``throttled_503``.
         waiting: Operations that were due and not sent, on average. 0 in a closed loop.
-        retrying: Operations that were throttled and went on, on average. 0 in a watch, and in
-            records of earlier versions.
+        retrying: Operations that are being retried after throttling, on average. 0 in a watch.
         offered: Entities that the load asked for; None in a closed loop.
         cpu_percent: Of the busiest worker, in percent of one core; None if unknown.
         machine_percent: Of the busiest machine of a worker, in percent of the cores that the worker
-            may use; None if unknown, and in records of earlier versions.
+            may use; None if unknown.
         others_percent: Of processes that do not belong to the run, likewise.
         request_units: Charged by Cosmos DB; None, and not in the JSON, where none were in the run.
         costliest_request_units: Those of the partition with the highest RU/s of the window.
@@ -318,7 +316,7 @@ class PartitionPart(RecordPart):
         exact: True if every operation of the key was counted in this row.
         since: When the key was first counted separately, UTC; None is from the start.
         estimate: For a key that is not exact, bounds of its entities in the whole run.
-        operations: Those that ended, in the whole run; 0 in records of earlier versions.
+        operations: Those that ended, in the whole run.
         attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
     """
 
@@ -368,11 +366,12 @@ class OperationPart(RecordPart):
 
     Attributes:
         kind: The name.
-        type: Their `Kind`.
+        type: What they are, such as ``point_query`` or ``transaction``.
         entities: Their entity count; of queries, the scanned entities.
         entities_estimated: The part of ``entities`` that is a lower bound, of ``uncertain``
             operations.
-        entities_wanted: Entities that queries with `KeyRange.wanted` were meant to return.
+        entities_wanted: Entities that range queries by key bounds were meant to return, of which
+            ``entities_missed`` were not found.
     """
 
     kind: str
@@ -402,7 +401,7 @@ class GeneratorPart(RecordPart):
     Attributes:
         cpu_percent_max: The busiest second of any worker, in percent of one core.
         cpu_percent_mean: Mean of the busiest worker.
-        busy_share: The largest share of seconds in which a worker was busy (`BUSY_PERCENT`).
+        busy_share: The largest share of seconds in which a worker used 90 % of a core.
         machine_busy_share: The largest share of seconds in which a machine was saturated.
         lag_s_max: The largest delay between the time a pacer set for an operation and its sending.
         cpu_percents: Mean of each worker, the busiest first.

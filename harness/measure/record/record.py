@@ -140,9 +140,8 @@ class EndpointPart(RecordPart):
     """Who answered.
 
     Attributes:
-        kind: The name of a `Service`, or of one that only a later version of the harness knows.
-        signed_with: Describes the credential; empty for the emulator's own key, and in records of
-            earlier versions.
+        kind: The service, such as ``storage``, ``azurite`` or ``cosmos``.
+        signed_with: Describes the credential; empty for the emulator's own key.
         targets: Those of an account whose limits were raised; None for the published ones.
     """
 
@@ -167,7 +166,7 @@ class EndpointPart(RecordPart):
 class LoadingPart(RecordPart):
     """What was loaded before the load, how long it took, and its requests, retries included.
 
-    ``attempts_by_status`` names them as that of the run does; empty in older records.
+    ``attempts_by_status`` names them as that of the run does.
     """
 
     entities: int
@@ -193,6 +192,13 @@ class RunRecord(RecordPart):
     """A whole run. In a ``redacted`` one aliases replace the PartitionKeys.
 
     Attributes:
+        ended_by: Such as ``run time``, ``Ctrl-C`` or ``budget of billable transactions``.
+        window_start: First second of the measured window, which has ``measured_s`` seconds.
+        complete: Whether every worker sent its last report, and the run was not cut short.
+        invariants: Counting rules that the run broke, in words.
+        outcomes: Operations of the whole run by how they ended.
+        throttled: Throttled attempts by scope: partition, account.
+        partitions_folded: The partitions that are not counted one by one, together.
         refused_messages: What was sent to the port of the master, by whomever, and was malformed.
         service_log: What the service's own log says of the run, if `harness verify` was given it.
         light_ms: Mean service latency of the same operations under light load; None if unknown.

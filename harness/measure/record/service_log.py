@@ -50,12 +50,12 @@ class ServiceLogPart(RecordPart):
         statuses: Answered attempts by status.
         joined: Failed attempts whose request ids the client kept.
         found: Those of them that the log has with the same status.
-        unanswered_logged: Of those without an answer, how many the log has.
-        explained: Lines that attempts without an answer explain: those, if the client kept all of
-            their ids, or else as many as there are such attempts.
+        unanswered_logged: Attempts without an answer that the log has.
+        explained: Lines of attempts without an answer: by their ids if the client kept all of them,
+            else as many as there are such attempts.
         partitions: How many partitions were compared; 0 where the keys are aliases.
-        partitions_apart: Those in which more attempts are missing, or too many, than the unanswered
-            ones explain.
+        partitions_apart: Partitions whose counts differ by more than the unanswered attempts
+            explain.
         keyless: Lines that name no PartitionKey: inserts and transactions.
         seconds_apart: Seconds of which the log has fewer than half of the attempts.
         clock_s: By how much the service's clock is ahead; None if the counts over time do not tell.

@@ -52,9 +52,9 @@ class Load(Part):
     arrivals: Literal["constant", "poisson"] = "constant"
     """Open load: evenly spaced, or random with the same mean."""
     give_up_after_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Open load: later operations are dropped, and counted."""
+    """Open load: an operation that is later than this is dropped, and counted."""
     max_entities_per_s: _Cap | None = None
-    """Closed load: most entities per second; inf is no cap."""
+    """Closed load: most entities per second; inf is no cap. Default: 2,000 at an account."""
     emulator_max_entities_per_s: _Cap = 500.0
     """Closed load: the same on an emulator, which shares the machine."""
 

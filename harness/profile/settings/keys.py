@@ -91,9 +91,9 @@ class FieldSettings(Part):
     theta: Annotated[float, pydantic.Field(ge=0, le=5)] = 0.99
     """Skew of zipfian and latest: 0 is none."""
     hot_share: Share = 0.8
-    """hot: this share of the operations ..."""
+    """hot: share of the operations that go to the hot values."""
     hot_values: Count = 1
-    """hot: ... goes to this number of values."""
+    """hot: number of hot values."""
 
     def problems(self, name: str) -> Iterator[str]:
         """What does not fit together, with the setting and a remedy."""
@@ -201,9 +201,9 @@ class Keys(Part):
     """The keys of the entities, as templates over the fields; see `harness schemes`."""
 
     partition_key: str = "p0"
-    """Such as "{customer}_{time:month}": text, fields in braces, what is taken of a field."""
+    """Text, and fields in braces, such as "{customer}_{time:month}"; see `harness schemes`."""
     row_key: str = "{row:pad8}"
-    """The same; {row} is the number of the entity, without being named in [fields]."""
+    """The same; {row}, the number of the entity, needs no [fields]."""
     rows_per_partition: _RowsOfEach | None = None
     """Entities loaded for each combination of the fields in the PartitionKey; a list gives one
     number for each. Default: 1000, or fewer, so that 20,000 are loaded in all."""

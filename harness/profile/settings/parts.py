@@ -107,14 +107,14 @@ class Query(Part):
     partitions: Count = 10
     """Partitions of a partition range scan."""
     by_key_bounds: bool = False
-    """Range scans have the keys of their first and last number as bounds, also where keys do not
-    sort by number; what they miss is counted. By default they scan the partition or table there."""
+    """Range scans ask for the keys between those of two numbers, even where keys do not sort by
+    number; what they miss is counted. By default they then scan the partition or the table."""
     returned_share: Annotated[float, Field(ge=0.001, le=1)] = 1.0
     """Query density: share of the scanned entities that pass a filter."""
     select: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Projection: properties to return; none is all."""
     top: Count | None = None
-    """Most entities of a query."""
+    """Most entities that a query returns."""
 
 
 class Transaction(Part):
@@ -188,7 +188,7 @@ class Session(Part):
     connections: Annotated[int, Field(ge=1, le=10_000)] = 500
     """Most connections of a process to an account."""
     connect_timeout_s: _Timeout = 5.0
-    """For each address of the host."""
+    """For a connection to one address of the host."""
     read_timeout_s: _Timeout = 30.0
     """For a whole answer, from the end of the request on."""
 
