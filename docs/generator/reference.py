@@ -172,7 +172,7 @@ def _options() -> Iterator[str]:
         _MADE,
         "",
         "`harness run` takes every option of Locust too. The other commands follow in alphabetical",
-        "order; [Commands](commands.md) says what each is for.",
+        "order; [Commands](commands.md) says what each is for, and which take `--json`.",
         "",
     )
     for name in sorted(COMMANDS, key=lambda name: (name != "run", name)):
@@ -192,7 +192,7 @@ def _of_parser(parser: argparse.ArgumentParser) -> Iterator[str]:
         rows = [
             (f"`{_written(one)}`", f"{formatter._expand_help(one)}{_choices(one)}")
             for one in group._group_actions
-            if one.help is not argparse.SUPPRESS
+            if one.help is not argparse.SUPPRESS and "--json" not in one.option_strings
         ]
         if group is not plain:
             yield f"**{str(group.title)[0].upper()}{str(group.title)[1:]}**\n"
