@@ -430,19 +430,18 @@ class Ledger:
         return whole
 
     @property
-    def counts(self) -> Counts:
+    def tally(self) -> Tally:
+        """What was counted so far, of all partitions together."""
         self._count_added()
-        return self._tally.counts
+        return self._tally
 
     @property
-    def entities_each(self) -> float | None:
-        self._count_added()
-        return self._tally.entities_each
+    def counts(self) -> Counts:
+        return self.tally.counts
 
     def latencies(self) -> Iterator[tuple[str, LatencyHistogram]]:
         """Histograms of the measured window by operation, such as ``point_query.service``."""
-        self._count_added()
-        for label, counted in sorted(self._tally.kinds.items()):
+        for label, counted in sorted(self.tally.kinds.items()):
             for name, histogram in counted.latencies.items():
                 yield f"{label}.{name}", histogram
 

@@ -349,7 +349,7 @@ class MasterRun:
         per_s = due / (end_s - start_s)
         if not load.by_operation:
             return per_s
-        each = self.ledger.entities_each
+        each = self.ledger.tally.entities_each
         return None if each is None else per_s * each
 
     def replayed_share(self, now_s: float) -> float | None:

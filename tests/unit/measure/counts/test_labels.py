@@ -73,8 +73,8 @@ def test_operations_that_were_not_served_have_the_entities_of_those_that_were() 
         *(scan(returned=10) for _ in range(4)),
         result(Kind.DELETE, **busy),
     )
-    assert ledger.entities_each == pytest.approx((12 * 1 + 4 * 10) / 16)
-    assert counted(result(**busy)).entities_each is None
+    assert ledger.tally.entities_each == pytest.approx((12 * 1 + 4 * 10) / 16)
+    assert counted(result(**busy)).tally.entities_each is None
 
 
 def test_operations_of_one_kind_are_told_apart_by_name() -> None:
