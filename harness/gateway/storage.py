@@ -25,7 +25,7 @@ from harness.gateway.rules.servers import ServerRule
 from harness.model.operation import Kind
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
-_TRANSACTION = Kind.TRANSACTION
+_QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 
 
 class StorageLimits:
@@ -91,7 +91,8 @@ class StorageLimits:
 
     def served(self, asked: Asked, scanned: Mapping[str | None, int], now_s: float) -> None:
         """End a request that succeeded; ``scanned`` are the entities that a query scanned."""
-        self._take_scanned(asked, scanned, now_s)
+        if asked.kind is _QUERY:
+            self._take_scanned(asked, scanned, now_s)
         self._ranges.open_table(asked.table, now_s)
         for key in {row.partition_key for row in asked.rows if row.stays}:
             if key is not None:
@@ -329,13 +330,15 @@ class StorageLimits:
     def _take_scanned(
         self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
     ) -> None:
-        """Take what a page scanned, of which one entity is taken already."""
+        """Take what a page scanned, of which one entity is taken already, or was if none was."""
         taken = 1
         for key, entities in by_partition.items():
             left, taken = max(0, entities - taken), max(0, taken - entities)
             if left:
                 place = self._ranges.find(asked.table, self._position(asked, key))
                 self._take(asked.table, key, place, left, now_s)
+        if taken:
+            self.give_back(asked, now_s)
 
     def _take(self, table: str, key: str | None, place: Range, entities: int, now_s: float) -> None:
         if key is not None:

@@ -17,13 +17,13 @@ FASTER = 2.0
 """Time passes so much faster in a replay, and limits are as much higher."""
 POINTS, RELATIVE = 0.02, 0.1
 TRIES = 3
-# Not "tied by transactions", of which more is throttled than calculated (docs/advise.md).
 NAMES = (
     "log by day",
     "hot row",
     "readings by device",
     "monthly report",
     "social feed",
+    "tied by transactions",
     "even load",
     "one of three",
     "a property",

@@ -157,6 +157,15 @@ def test_a_query_is_charged_for_what_it_scanned() -> None:
     assert not model.decide(upsert("p"), 9.1).rule
 
 
+def test_a_query_that_scans_nothing_takes_nothing() -> None:
+    """However many of them pass: each gives back the entity that it took on arrival."""
+    model = Model(limits(partition=Rate(entities_per_s=10), account=Rate(entities_per_s=10)), 0.0)
+    for asked in (query("PartitionKey eq 'p'"), query("PartitionKey gt 'p'")) * 500:
+        assert not model.decide(asked, 0.0).rule
+        model.answered(asked, Answered(status=200), 0.0)
+    assert not model.decide(upsert("p", 10), 0.0).rule
+
+
 ONE_SERVER = Servers(count=8, entities_per_s=500.0, keys_per_range=8)
 
 
