@@ -174,7 +174,6 @@ def plan_of(
     peak_per_s = load.highest_per_s(endpoint, each)
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
     window = load.expected_window_s
-    first_s = 0.0 if load.starts_with_window else load.settle_s
     seconds = load.before_s + window
     units = load.due_within(seconds, endpoint)
     if units is not None and not load.by_operation:
@@ -201,7 +200,7 @@ def plan_of(
             PlannedPhase(name=f"load the {endpoint.store}s", seconds=loading_s),
             PlannedPhase(name="pause after loading", seconds=profile.loading.settle_s),
             PlannedPhase(name="start the users", seconds=profile.load.ramp_s),
-            PlannedPhase(name="settle", seconds=first_s),
+            PlannedPhase(name="settle", seconds=load.settle_s),
             PlannedPhase(name="measure", seconds=window, at_most=load.searched),
         ),
         kinds=kinds,

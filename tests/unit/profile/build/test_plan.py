@@ -129,6 +129,13 @@ def test_loading_is_counted_apart() -> None:
     }
 
 
+def test_a_run_settles_before_its_stages_too() -> None:
+    """Nothing is due in that time, which is a part of the run."""
+    plan = planned(stage=[{"for_s": 60.0, "to_operations_per_s": 10.0}])
+    assert [phase.seconds for phase in plan.phases[-2:]] == [3.0, 60.0]
+    assert plan.seconds == 60.0
+
+
 def test_an_emulator_has_a_cap_of_its_own() -> None:
     """Azurite is asked for 500 entities/s, and loaded as fast as it goes."""
     plan = planned(AZURITE)
