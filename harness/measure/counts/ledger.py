@@ -406,14 +406,8 @@ class Ledger:
 
     def point(self, second: int) -> SeriesPoint:
         """The sums of one UTC second, as they are now."""
-        self._count_added()
-        entities = sum(kind.seconds.at(second) for kind in self._tally.kinds.values())
+        entities = sum(kind.seconds.at(second) for kind in self.tally.kinds.values())
         return point_of(self._tally, second, entities)
-
-    @property
-    def charged(self) -> bool:
-        """Whether the service charged request units."""
-        return self._tally.charged
 
     def seconds_of(self, key: str) -> PerSecond:
         """The entities of a partition that has a row, by UTC second; a `KeyError` for another."""

@@ -42,7 +42,7 @@ class SecondStream:
         self._next = until
         sampled = generator.view(start, until)
         points = map(ledger.point, range(start, until))
-        parts = (second_part(point, sampled, charged=ledger.charged) for point in points)
+        parts = (second_part(point, sampled, charged=ledger.tally.charged) for point in points)
         try:
             self._file.writelines(f"{part.model_dump_json()}\n" for part in parts)
             self._file.flush()
