@@ -16,6 +16,8 @@ from harness.report.terminal.page import Page, grid, table_of
 from harness.report.whatif_rows import rows
 
 _NAME_WIDTH = 36
+_KEYS_WIDTH = 80
+_EXAMPLES_WIDTH = 48
 _COLOURS = {KeyAnswer.CHANGE: "yellow", KeyAnswer.NO_KEY: "red", KeyAnswer.FINE: "green"}
 
 
@@ -127,7 +129,8 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
             ("RowKey", page.show(proposal.row_key)),
         ]
         for old, new in example(table, place):
-            rows += [("for example", page.show(old)), ("becomes", page.show(new))]
+            shown = (page.short(keys, _KEYS_WIDTH) for keys in (old, new))
+            rows += zip(("for example", "becomes"), shown, strict=True)
         if proposal.trade:
             rows.append(("trade", page.show(proposal.trade)))
         said += [Text(), Text(page.show(f"{name}: {proposal.idea}")), grid(rows)]
@@ -143,7 +146,8 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
 
 def _fields(table: TableAdvicePart, page: Page) -> Table:
     heads = [Text(head, "dim") for head in ("key", "field", "is", "different", "examples")]
-    return grid([heads, *([*map(page.show, row)] for row in field_rows(table))], right=(3,))
+    rows = ([page.short(text, _EXAMPLES_WIDTH) for text in row] for row in field_rows(table))
+    return grid([heads, *rows], right=(3,))
 
 
 def compared_rows(table: TableAdvicePart) -> list[tuple[str, list[tuple[str, bool]]]]:

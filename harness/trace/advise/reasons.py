@@ -10,6 +10,7 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
+from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import BETWEEN, Candidate
@@ -173,7 +174,7 @@ def _load(when: str, trial: Trial) -> str:
     throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
         throttled += f", by the limit of {_owner(_rule(part))}"
-    named = f", {hottest!r}," if hottest else ""
+    named = f", {echoed(hottest)}," if hottest else ""
     over = "on average" if found.seconds < peak.width_s * found.rate else "in the busiest 10 s"
     rate = marked(part, number(peak.per_s))
     return (
