@@ -1,6 +1,7 @@
-"""Orders of eight web shops, of which one is busy: ``python shop.py SECONDS [PAUSE]``.
+"""Orders of eight web shops, of which one is busy: ``python shop.py SECONDS [EVERY]``.
 
-Each of 16 customers pauses for some seconds between two orders, 0.04 by default.
+Each of 16 customers places an order every so many seconds, 0.1 by default; one that takes longer
+delays the next.
 
 It knows nothing of a harness, and lets azure-data-tables retry. At its end it prints how many
 orders were placed, and how many failed.
@@ -21,7 +22,7 @@ from azure.data.tables import TableClient, TableServiceClient
 
 CUSTOMERS = 16
 LINES = 5
-PAUSE_S = 0.04
+EVERY_S = 0.1
 
 
 def connected() -> TableClient:
@@ -31,13 +32,13 @@ def connected() -> TableClient:
     )
 
 
-def buy(customer: int, until_s: float, pause_s: float, orders: Counter[str]) -> None:
+def buy(customer: int, until_s: float, every_s: float, orders: Counter[str]) -> None:
     """Place orders, most of them at one shop, and look at some of them again."""
     rng = random.Random(customer)
     with connected() as table:
-        number = 0
+        number, next_s = 0, time.monotonic()
         while time.monotonic() < until_s:
-            number += 1
+            number, next_s = number + 1, next_s + every_s
             shop = "shop-1" if rng.random() < 0.7 else f"shop-{rng.randint(2, 8)}"
             order = f"{customer:02}-{number:06}"
             lines = [
@@ -51,10 +52,12 @@ def buy(customer: int, until_s: float, pause_s: float, orders: Counter[str]) -> 
                 orders["placed"] += 1
             except AzureError:
                 orders["failed"] += 1
-            time.sleep(pause_s)
+            now_s = time.monotonic()
+            next_s = max(next_s, now_s)
+            time.sleep(next_s - now_s)
 
 
-def main(seconds: float, pause_s: float = PAUSE_S) -> None:
+def main(seconds: float, every_s: float = EVERY_S) -> None:
     """Let all customers buy for some seconds."""
     text = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
     with TableServiceClient.from_connection_string(text) as service:
@@ -62,7 +65,7 @@ def main(seconds: float, pause_s: float = PAUSE_S) -> None:
     until_s = time.monotonic() + seconds
     orders: Counter[str] = Counter()
     customers = [
-        threading.Thread(target=buy, args=(number, until_s, pause_s, orders))
+        threading.Thread(target=buy, args=(number, until_s, every_s, orders))
         for number in range(CUSTOMERS)
     ]
     for customer in customers:
