@@ -36,17 +36,20 @@ class Verified:
     Attributes:
         throttled: Share of the requests that were throttled: calculated, and measured.
         hottest: Share of the hottest partition of what was served: calculated, and measured.
+        at_least: Whether it may have had more: not all partitions were counted from the start.
         busy: Share of the seconds in which the machine was too busy to send on time.
     """
 
     name: str
     throttled: tuple[float, float]
     hottest: tuple[float, float]
+    at_least: bool
     busy: float
 
     @property
     def row(self) -> tuple[str, ...]:
-        return (self.name, *map(percent, (*self.throttled, *self.hottest)))
+        *shares, hottest = map(percent, (*self.throttled, *self.hottest))
+        return (self.name, *shares, f"{'≥' * self.at_least}{hottest}")
 
 
 COLUMNS = ("", "throttled", "measured", "hottest partition", "measured")
@@ -118,11 +121,14 @@ def verify(
 
 def _verified(part: SchemePart, record: RunRecord) -> Verified:
     throttled = sum(record.throttled.values()) / max(1, record.counts.attempts)
-    hottest = max((one.entities for one in record.partitions), default=0)
+    # Of a partition that was not counted from the start, those are known that were counted.
+    counted = (one.estimate.at_least if one.estimate else one.entities for one in record.partitions)
+    hottest = max(counted, default=0)
     return Verified(
         name=part.name,
         throttled=(part.once.ratio, throttled),
         hottest=(part.once.hottest_share, hottest / max(1, record.counts.entities)),
+        at_least=record.partitions_folded is not None,
         busy=record.generator.machine_busy_share,
     )
 
