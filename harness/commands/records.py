@@ -74,7 +74,7 @@ class Compare:
             action="append",
             default=[],
             metavar="NAME",
-            help="what to call a run in the first sentence; once for each RUN, in their order "
+            help="what to call a run, beside its letter; once for each RUN, in their order "
             "(default: the profiles or the key schemes if they differ, or else A, B, ...)",
         )
         parser.add_argument(

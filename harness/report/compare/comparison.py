@@ -49,7 +49,7 @@ class Subject:
     """A run, or its repeats, with its letter in outputs and the path that the user named.
 
     Attributes:
-        name: In the first sentence; if the user gave none, that of `names_of`.
+        name: In the first sentence and above regressions; by default that of `names_of`.
         recording: What the record was made of, if it is that of a trace.
     """
 

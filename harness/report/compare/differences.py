@@ -156,8 +156,8 @@ def doubts(records: Sequence[RunRecord], name: str) -> list[str]:
     found = []
     for reason, holds in _DOUBTS.items():
         if count := sum(map(holds, records)):
-            runs = f"{count} of {counted(len(records), 'run')} of {name}"
-            found.append(f"{name if len(records) == 1 else runs} {reason}")
+            runs = f" ({count} of {counted(len(records), 'run')})" if len(records) > 1 else ""
+            found.append(f"{name} {reason}{runs}")
     return found
 
 

@@ -65,7 +65,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
         word, _, style = _JUDGED[one.holds]
         rows.append((Text(word, style=style), page.show(one.text), page.show(one.sentence)))
     if rows:
-        parts.append(page.section(_regression_title(comparison), grid(rows)))
+        parts.append(page.section(page.show(_regression_title(comparison)), grid(rows)))
     return page.render(*parts)
 
 
@@ -98,7 +98,7 @@ def comparison_markdown(comparison: Comparison) -> str:
         word, sign, _ = _JUDGED[one.holds]
         judged.append([f"{sign} {word}", code(one.text), text(one.sentence)])
     if judged:
-        title = _regression_title(comparison)
+        title = text(_regression_title(comparison))
         lines += [
             "",
             f"### {title[0].upper()}{title[1:]}",
@@ -235,7 +235,7 @@ def title_of(subjects: Sequence[Subject]) -> str:
 
 def _regression_title(comparison: Comparison) -> str:
     first, last = comparison.subjects[0], comparison.subjects[-1]
-    return f"regressions of {last.letter} against {first.letter}"
+    return f"regressions of {last.name} against {first.name}"
 
 
 def measured(subjects: Sequence[Subject]) -> Iterator[tuple[Measure, list[Values | None]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.report.compare.comparison import SAME, compare, headline, names_of, settings_of
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
+from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
 from harness.report.web.compare_page import compare_page
 from tests.support.records import altered, kept, run, subjects
@@ -55,14 +56,15 @@ def test_settings_that_differ_are_listed() -> None:
 
 
 def test_every_output_begins_with_the_sentence_and_the_settings() -> None:
-    """Terminal, Markdown, JSON and page; the names given by the user stand in it."""
+    """Terminal, Markdown, JSON and page; the user's names stand in it, and above regressions."""
     of = subjects(run(1000, name="a"), run(2400, name="b"), names=("customer", "customer + month"))
-    compared = compare(of, [])
+    compared = compare(of, [parse_regression("entities_per_s < 95%")])
     sentence = "customer + month serves 2.4 times as much as customer before it throttles."
     terminal = side_by_side(compared, Page(width=120, colour=False, ascii_only=True))
     assert terminal.lstrip().startswith(sentence)
     assert "A and B: name: a and b" in terminal
     assert "customer + month (out/B)" in terminal
+    assert "regressions of customer + month against customer" in terminal
     assert comparison_markdown(compared).splitlines()[2] == f"**{sentence}**"
     assert f'"headline": "{sentence}"' in comparison_json(compared)
     assert f"<h1>{sentence}</h1>" in compare_page(compared).replace("&#43;", "+")
