@@ -39,7 +39,7 @@ SESSIONS = {
         SDK,
         SessionKind(
             name="wire",
-            described="the same requests built without the SDK, several times faster on one core.",
+            described="the same requests built without the SDK, faster on one core.",
         ),
         SessionKind(
             name="sdk-default",
