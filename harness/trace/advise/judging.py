@@ -21,6 +21,9 @@ from harness.trace.whatif.screening import ScreenedScheme
 
 ENOUGH = 2.0
 """A limit at this multiple of the asked traffic is far: the traffic can double."""
+_NEARLY = 0.75 * ENOUGH
+"""Keys with a limit from here on are equally good: that of a server scatters by a quarter and more
+in equal traffic, by which keys came first."""
 PLENTY = 10 * ENOUGH
 """Up to this multiple of the asked traffic a first limit is looked for: nobody asks for more."""
 _LEAST_FACTOR = 1e-6
@@ -81,7 +84,7 @@ class Trial:
         served = found.partition_per_s if found.physical is None else found.physical.per_s
         return dataclasses.replace(
             standing(self.part),
-            hottest=served / min(self.factor, ENOUGH),
+            hottest=served / (self.factor if self.factor < _NEARLY else ENOUGH),
             throttled=self.throttled,
             billable=price.billable or price.operations - price.spread + price.needed,
         )
