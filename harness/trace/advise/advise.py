@@ -249,6 +249,7 @@ def _advised(
         longer=longer,
         tried=len(tried),
         simulated=len(chosen),
+        aliased=bool(busiest.head.keys),
     )
     return bare.model_copy(
         update={

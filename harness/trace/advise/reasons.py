@@ -26,6 +26,7 @@ _DENSE = 10
 """Entities that queries read for each one returned: above it the filter decides, not the key."""
 _UNKNOWN = 0.01
 """From this share of operations with unknown keys on, a trace does not show all of the load."""
+_ALIASES = "No key made of aliases helps; what the real keys are made of is not known."
 _NOTABLE = 0.05
 """Share of all entities from which on queries are worth a word."""
 
@@ -42,6 +43,7 @@ class KeyEvidence:
         splitting: What keys that split transactions would bring; None if that would not help.
         longer: Keys of a longer time, under which most queries over a range of PartitionKeys would
             read one partition.
+        aliased: Whether the trace has aliases in place of keys.
     """
 
     traffic: TableTraffic
@@ -53,6 +55,7 @@ class KeyEvidence:
     longer: Candidate | None = None
     tried: int = 0
     simulated: int = 0
+    aliased: bool = False
 
 
 def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
@@ -77,8 +80,8 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
             "The trace lacks the keys that others could be made of.",
         )
     else:
-        answer = KeyAnswer.NO_KEY
         headline, why = _no_key(evidence)
+        answer = KeyAnswer.UNKNOWN if headline is _ALIASES else KeyAnswer.NO_KEY
         reason += why
     if any(one.part.price.scanned_is_lower_bound for one in (today, best) if one is not None):
         reason.append(
@@ -268,6 +271,8 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             f"Even with a partition for every row, {names} would be as hot: a row is in one "
             "partition. Spread it over several rows, or keep it in a cache."
         ]
+    if evidence.aliased:
+        return _ALIASES, []
     if evidence.splitting is not None:
         return "No key helps that keeps the rows of each transaction in one partition.", []
     read = sum(query.scanned for query in traffic.queries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.trace.advise.judging import Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
@@ -57,3 +58,13 @@ def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
     text = said(found.model_copy(update={"schemes": (recorded_keys, best)}))
     assert "less than 0.10% throttled instead of 60%" in text
     assert Trial(found, best).throttled == 0
+
+
+def test_of_aliases_it_is_not_said_that_no_key_helps(tmp_path: Path) -> None:
+    """The parts of the real keys may help; only what does not depend on them is said."""
+    today = Trial(
+        found := calculated(recorded(tmp_path, steady(300, 5, ["hot"]))), found.schemes[0]
+    )
+    for aliased, answer in ((False, KeyAnswer.NO_KEY), (True, KeyAnswer.UNKNOWN)):
+        told = conclusion(KeyEvidence(traffic=TRAFFIC, today=today, aliased=aliased))
+        assert told["answer"] is answer, told["headline"]
