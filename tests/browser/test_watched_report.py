@@ -15,7 +15,7 @@ from tests.support.web_pages import Pages
 pytestmark = [pytest.mark.azurite, pytest.mark.browser]
 
 SHOP = Path(__file__).parents[2] / "examples" / "web-shops" / "shop.py"
-LIMITS = "[partition]\nentities_per_s = 60.0\n"
+LIMITS = "[partition]\nentities_per_s = 30.0\n"
 """Refuses the busy shop soon, on a slow machine too."""
 SECONDS = 6
 PATIENCE_S = 120.0
