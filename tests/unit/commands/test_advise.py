@@ -45,9 +45,9 @@ def test_the_written_schemes_are_those_of_a_what_if(tmp_path: Path, command: Com
     limits, keys, page = tmp_path / "limits.toml", tmp_path / "keys", tmp_path / "page.html"
     limits.write_text(LIMITS_TOML)
     said = command.words("advise", trace, "--limits", limits, "--write", keys, "--html", page)
-    assert "PartitionKey {partition_key}-{row_key:bucket16}: nothing throttled" in said
+    assert "PartitionKey {partition_key}-{row_key:bucket4}: nothing throttled" in said
     assert "The trace covers 0:30 only" in said
-    scheme = keys / "key-row-bucket16.toml"
+    scheme = keys / "key-row-bucket4.toml"
     assert f"replay.keys={scheme}" in said
     assert "nothing is throttled" in command.words(
         "whatif", trace, "--keys", scheme, "--limits", limits
