@@ -3,9 +3,8 @@
     python -m benchmarks.limit_trial [--seed N] [--of N]
 
 Half of the limits are enforced by a program without any code of the harness
-(`tests.support.throttled_table`), half by the gateway. As many searches run at the same time as the
-machine has processors for: each needs one for the generator and one for the service, if its limit
-is high, and half of that else.
+(`tests.support.throttled_table`), half by the gateway. Searches run side by side as far
+as the processors go: one with a high limit takes two, for generator and service, the others one.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ class Case:
     burst_s: float
 
     @property
-    def lanes(self) -> int:
-        """The share of two processors that it needs, in halves."""
+    def processors(self) -> int:
+        """How many the generator and the service take together."""
         return 1 if self.independent or self.per_s < HIGH_PER_S else 2
 
     @property
@@ -155,9 +154,9 @@ def main() -> int:
     asked = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     cases, found = drawn(asked.seed, asked.of), {}
-    for lanes in (1, 2):
-        chosen = [case for case in cases if case.lanes == lanes]
-        with concurrent.futures.ThreadPoolExecutor(max(1, cores // lanes)) as pool:
+    for each in (1, 2):
+        chosen = [case for case in cases if case.processors == each]
+        with concurrent.futures.ThreadPoolExecutor(max(1, cores // each)) as pool:
             for case, record in zip(chosen, pool.map(search, chosen), strict=True):
                 found[case.place] = row(case, record)
                 print(found[case.place][-1], flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.verdict_trial.plays import Comparison, Watch
 from benchmarks.verdict_trial.situation import (
+    AMPLE,
     AT_150,
     CAPACITY,
     FAILING,
@@ -345,13 +346,7 @@ SEARCHES = [
         group="search",
         cause="the run has one core, which two other processes use; the search goes up to 6,000/s",
         truth="the generator is the limit: only a lower bound is known",
-        play=search(
-            300,
-            6000,
-            f"{POINTS} search.factor=5 limits.billable_transactions=1000000",
-            burnt=1,
-            pinned=True,
-        ),
+        play=search(300, 6000, f"{POINTS} search.factor=5 {AMPLE}", burnt=1, pinned=True),
         outcome=("client_limited",),
         sentence=("generator was the limit | At least | No sustainable rate",),
         never=(*CAPACITY, "were throttled, more than"),

@@ -92,6 +92,9 @@ def search(start: int, most: int, more: str = "", **run: Any) -> Run:
     return Run(profile="find-limit", settings=settings, **{"options": "-u 20", **run})
 
 
+AMPLE = "limits.billable_transactions=1000000"
+"""A budget that ends no search."""
+
 # What may not be said.
 THROTTLED = ("Throttled:", " was throttled:", "were throttled,")
 FAILING = ("Failing:", "The endpoint, or the way to it")

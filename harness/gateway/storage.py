@@ -330,7 +330,7 @@ class StorageLimits:
     def _take_scanned(
         self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
     ) -> None:
-        """Take what a page scanned, of which one entity is taken already, or was if none was."""
+        """Take what a page scanned: more than the one entity of its arrival, or that one back."""
         taken = 1
         for key, entities in by_partition.items():
             left, taken = max(0, entities - taken), max(0, taken - entities)

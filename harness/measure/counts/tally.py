@@ -242,7 +242,7 @@ class Tally:
     def entities_each(self) -> float | None:
         """The mean entity count of the operations that ended, if all were served; or None.
 
-        Operations that the service did not serve are taken for those of their name that it did.
+        An operation that was not served counts as the mean of the served ones of its name.
         """
         operations, entities = 0, 0.0
         for kind in self.kinds.values():

@@ -323,8 +323,8 @@ def _others(evidence: Evidence, of_account: int, by: str) -> str:
     most, hottest = max(refused, key=lambda one: one[0], default=(0, None))
     if not count or hottest is None or most * 2 < count:
         return f", and {count:,} for another reason" if count else ""
-    word = "all" if most >= count else "most"
-    return f", and {count:,} for another reason ({word} of them for {named(hottest)})"
+    where = f"{_part(most, count)} for {named(hottest)}".lstrip()
+    return f", and {count:,} for another reason ({where})"
 
 
 def _part(count: int, throttled: int) -> str:

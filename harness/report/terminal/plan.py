@@ -129,7 +129,7 @@ def _operations(plan: Plan) -> list[RenderableType]:
     shown: list[RenderableType] = [table_of(headers, rows), Text()]
     reads, writes = plan.cost(reads=True), plan.cost(reads=False)
     if reads is None or writes is None:
-        return [*shown, Text(f"Expected: unknown: {plan.without_rate}.")]
+        return [*shown, Text(f"How many to expect is unknown: {plan.without_rate}.")]
     return [
         *shown,
         table_of(

@@ -22,8 +22,8 @@ from harness.trace.whatif.screening import ScreenedScheme
 ENOUGH = 2.0
 """A limit at this multiple of the asked traffic is far: the traffic can double."""
 _NEARLY = 0.75 * ENOUGH
-"""Keys with a limit from here on are equally good: that of a server scatters by a quarter and more
-in equal traffic, by which keys came first."""
+"""Keys whose first limit is met from this multiple on are equally good. In recordings of equal
+traffic the first limit of a server scatters by a quarter and more."""
 PLENTY = 10 * ENOUGH
 """Up to this multiple of the asked traffic a first limit is looked for: nobody asks for more."""
 _LEAST_FACTOR = 1e-6

@@ -81,7 +81,7 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         )
     else:
         headline, why = _no_key(evidence)
-        answer = KeyAnswer.UNKNOWN if headline is _ALIASES else KeyAnswer.NO_KEY
+        answer = KeyAnswer.UNKNOWN if headline == _ALIASES else KeyAnswer.NO_KEY
         reason += why
     if any(one.part.price.scanned_is_lower_bound for one in (today, best) if one is not None):
         reason.append(
