@@ -13,6 +13,8 @@ HASHED := $(if $(GITHUB_ACTIONS),--require-hashes -r requirements-hashed.txt)
 # How many pytest processes run side by side. Most tests wait more than they compute.
 JOBS ?= 4
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
+# Serial tests say something about a machine that has time: two of their files leave it some.
+SERIAL := $(BIN)/python -m tests.parallel -j 2 --
 # Importing Locust patches the standard library of its process: these tests have their own.
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
 PATCHED := tests/swarm tests/browser
@@ -22,7 +24,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
 .PHONY: help venv dev azurite whatif-trial verdict-trial limit-trial stress stress-throttled ui test test-unpatched \
-	test-wire test-long test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
+	test-wire test-long test-thorough test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,10 +75,9 @@ stress-%: venv azurite ## Stress with the profile of that name, such as stress-k
 ui: venv azurite ## Open the Locust web UI, profiles to choose from
 	$(BIN)/harness run $(PROFILE) --ui $(ARGS)
 
-# Serial tests say something about a machine that has time: nothing runs beside them.
 test: dev azurite ## Run all tests but the long ones
 	$(PARALLEL) $(PATCHED) -m "not long and not serial" -- $(UNPATCHED) -m "not long"
-	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "serial and not long"
+	$(SERIAL) $(PATCHED) -m "serial and not long"
 
 test-unpatched: dev azurite
 	$(PARALLEL) $(UNPATCHED) -m "not long"
@@ -84,10 +85,13 @@ test-unpatched: dev azurite
 test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
 	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
 
+test-long: LONG := long and not thorough
+test-thorough: LONG := thorough
 test-long: dev azurite ## Run the tests that need real minutes
-	$(PARALLEL) $(PATCHED) -m "long and not serial"
-	$(PARALLEL) $(UNPATCHED) -m long
-	$(BIN)/python -m tests.parallel -j 1 -- $(PATCHED) -m "long and serial"
+test-thorough: dev azurite ## Run more cases of what the long tests hold (half an hour)
+test-long test-thorough:
+	$(PARALLEL) $(PATCHED) -m "$(LONG) and not serial" -- $(UNPATCHED) -m "$(LONG)"
+	$(SERIAL) $(PATCHED) -m "$(LONG) and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.
 TEST_DEPS := prometheus:promtool chromium:chromium iproute2:tc faketime:faketime

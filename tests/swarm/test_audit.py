@@ -23,7 +23,7 @@ from harness.measure.record.record import RunRecord
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until
 from tests.support.proxy import Proxy, Seen
 
-pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
+pytestmark = [pytest.mark.azurite, pytest.mark.long]
 
 WIDE = """\
 [partition]

@@ -18,13 +18,10 @@ from pathlib import Path
 import gevent
 import gevent.pool
 import pytest
-from azure.data.tables import TableServiceClient
 
-from harness.endpoint.endpoint import Endpoint
 from tests.support.locust_process import LocustProcess, Stress, forked, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
-from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -71,26 +68,16 @@ class Case:
 
 
 NAMES = (
-    "unknown profile",
     "five mistakes",
-    "profile is a directory",
-    "profile cannot be read",
-    "profile is no text",
     "prefixes of shown keys",
     "time of a million years",
     "budget too small to load",
     "missing user class",
-    "SAS on the command line",
     "no consent",
     "the key for the account",
-    "no credential",
     "nothing listens",
     "no answer",
-    "wrong key",
     "keys too long for Azurite",
-    "table not empty",
-    "no such table",
-    "metrics port in use",
     "no allowed host",
     "no Azurite",
     "two processes",
@@ -104,19 +91,6 @@ def occupied() -> Iterator[int]:
     """A port that is taken, by somebody who never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def full_table(endpoint: Endpoint) -> Iterator[str]:
-    """A table with an entity in it."""
-    credential = named_key(endpoint)
-    with TableServiceClient(endpoint.url, credential=credential) as service:
-        with service.create_table("notempty") as table:
-            table.create_entity({"PartitionKey": "mine", "RowKey": "precious"})
-        yield "notempty"
-        with service.get_table_client("notempty") as table:
-            assert len(list(table.list_entities())) == 1
-        service.delete_table("notempty")
 
 
 @pytest.fixture(scope="module")
@@ -138,24 +112,18 @@ def recorder(proxy_to: Callable[..., Proxy]) -> Proxy:
 @pytest.fixture(scope="module")
 def cases(
     tmp_path_factory: pytest.TempPathFactory,
-    endpoint: Endpoint,
     recorder: Proxy,
     occupied: int,
-    full_table: str,
     without_azurite: str,
 ) -> dict[str, Case]:
     """Everything that is wrong."""
     folder = tmp_path_factory.mktemp("wrong")
     mistaken = folder / "mistaken.toml"
     mistaken.write_text(FIVE_MISTAKES, encoding="utf-8")
-    (folder / "folder.toml").mkdir()
-    no_text = folder / "no-text.toml"
-    no_text.write_bytes(b"# question\n\xff\xfe = 1\n")
     two_classes = folder / "two_classes.py"
     two_classes.write_text(TWO_CLASSES, encoding="utf-8")
     closed = free_port()
     at = ("-H", recorder.url)
-    account = endpoint.account
 
     def setting(*values: str) -> tuple[str, ...]:
         return (*at, *(part for value in values for part in ("--set", value)))
@@ -164,21 +132,9 @@ def cases(
     unknown = (*at, "--profile", "nosuch")
     no_nosuch = ("no profile 'nosuch'", "`harness profiles` lists them")
     made = {
-        "unknown profile": Case(arguments=unknown, words=no_nosuch),
         "five mistakes": Case(
             arguments=(*at, "--profile", str(mistaken)),
             words=("5 mistakes", "seed", "conditions.0", "colour", "query.rows", "load.users"),
-        ),
-        "profile is a directory": Case(
-            arguments=(*at, "--profile", str(folder / "folder.toml")),
-            words=("folder.toml",),
-        ),
-        # A file, but its system does not let anybody read it, root included.
-        "profile cannot be read": Case(
-            arguments=(*at, "--profile", "/proc/self/mem"), words=("/proc/self/mem", "be read")
-        ),
-        "profile is no text": Case(
-            arguments=(*at, "--profile", str(no_text)), words=("no-text.toml", "UTF-8")
         ),
         "prefixes of shown keys": Case(
             arguments=(*at, "--keep-prefixes"), words=("--keep-prefixes needs --redact-keys",)
@@ -195,10 +151,6 @@ def cases(
             locustfile=two_classes,
             words=("SinglePartitionUser", "FirstUser", "SecondUser"),
         ),
-        "SAS on the command line": Case(
-            arguments=("-H", f"{STORAGE}/?sv=2019-02-02&sig=c2VjcmV0"),
-            words=("AZURE_STORAGE_SAS_TOKEN",),
-        ),
         "no consent": Case(
             arguments=("-H", STORAGE),
             environ=with_key,
@@ -208,10 +160,6 @@ def cases(
             arguments=at,
             environ={**with_key, "AZURE_STORAGE_ACCOUNT": KEY},
             words=("AZURE_STORAGE_ACCOUNT is not an account name", "not shown"),
-        ),
-        "no credential": Case(
-            arguments=("-H", STORAGE, "--remote-ok", "acct"),
-            words=("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY"),
         ),
         "nothing listens": Case(
             arguments=("-H", f"http://127.0.0.1:{closed}"),
@@ -223,28 +171,10 @@ def cases(
             words=("127.0.0.1", str(occupied), "5 s"),
             asks=True,
         ),
-        "wrong key": Case(
-            arguments=at,
-            environ={"AZURE_STORAGE_ACCOUNT": account, **with_key},
-            words=("403", "refuses the key", account),
-            asks=True,
-        ),
         "keys too long for Azurite": Case(
             arguments=setting(f"keys.partition_key={'k' * 601}", "entity.size_bytes=4096"),
             words=("has 601 characters", "refuses more than 512", "1,024"),
             asks=True,
-        ),
-        "table not empty": Case(
-            arguments=(*at, "--table", full_table),
-            words=(full_table, "not empty", "precious"),
-            asks=True,
-        ),
-        "no such table": Case(
-            arguments=(*at, "--table", "nosuchtable"), words=("no table nosuchtable",), asks=True
-        ),
-        "metrics port in use": Case(
-            arguments=(*at, "--metrics-port", str(occupied)),
-            words=(str(occupied), "--metrics-port"),
         ),
         "no allowed host": Case(
             arguments=(*at, "--web-allowed-host", "https://load.example/"),

@@ -8,6 +8,7 @@ written and what was returned.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -163,7 +164,7 @@ SOON = {
     *("two workers", "account over its limit", "asked to wait for ever"),
     *("pages without end, sdk", "pages without end, wire"),
 }
-"""Each profile once and each session twice; the other pairs are among the long tests."""
+"""Each profile once and each session twice."""
 LONG = {
     f"{what}, {session}": at_the_end(what, session)
     for what in AT_THE_END
@@ -180,6 +181,23 @@ EACH = {
     )
 }
 """One process for each, because starting it takes longer than a run."""
+THOROUGH = {
+    *(
+        name
+        for pair in itertools.product(PROFILES, SESSIONS)
+        if (name := ", ".join(pair)) not in SOON
+    ),
+    *("each fault, single-partition, sdk", "each fault, single-partition, wire"),
+    *("each fault, transactions, sdk", "each fault, query-types, sdk"),
+    *("each fault, optimistic-locking, wire", "each fault, bank-transfers, wire"),
+}
+"""What differs from the other cases by a pair of profile and session alone."""
+
+
+def marked(name: str, *parts: str) -> Any:
+    """The parameters of a test, with the marks of their case."""
+    marks = [pytest.mark.thorough] if name in THOROUGH else []
+    return pytest.param(name, *parts, marks=[*marks, *([] if name in SOON else [pytest.mark.long])])
 
 
 @pytest.fixture(scope="module")
@@ -204,10 +222,7 @@ def runs(
     made.end()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in SOON else pytest.param(name, marks=pytest.mark.long) for name in CASES],
-)
+@pytest.mark.parametrize("name", map(marked, CASES))
 def test_the_record_is_what_the_service_counted(name: str, runs: Runs) -> None:
     """With every fault now and then, each request, refusal and entity is in the record once."""
     runs[name].agree()
@@ -248,11 +263,10 @@ def test_what_waits_when_the_run_ends_is_counted(name: str, runs: Runs) -> None:
     runs[name].agree()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        (name, fault)
+        marked(name, fault)
         for name in EACH
         for fault in FAULTS
         # The library below takes a head that breaks off for a whole one.

@@ -22,7 +22,7 @@ from tests.support.locust_process import LocustProcess, Stress, forked, wait_unt
 from tests.support.proxy import Proxy, Seen, refusal
 
 # Rates of a window are exact only where no stall is caught up in it.
-pytestmark = [pytest.mark.azurite, pytest.mark.session, pytest.mark.serial]
+pytestmark = [pytest.mark.azurite, pytest.mark.serial]
 
 OPEN = (
     "--headless",

@@ -27,7 +27,7 @@ from tests.support.proxy import Proxy, Seen, refusal
 from tests.support.traced import content_of, require_same
 from tests.swarm.test_secrets import PAGES
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 DOMAIN = "persons.example"
 KEYS = [f"person{number}@{DOMAIN}" for number in range(20)]

@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 from tests.support.recorded import Application, record
 from tests.support.sdk import named_key
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 QUICK = ("--headless", "--set", "loading.settle_s=0", "--profile", "replay")
 
@@ -53,10 +53,8 @@ def test_every_kind_of_operation_is_replayed(stress: Stress, host: str, tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.serial
-@pytest.mark.parametrize("session", ["sdk", "wire"])
 def test_a_watched_application_is_replayed_exactly(
-    stress: Stress, host: str, tmp_path: Path, command: Command, session: str
+    stress: Stress, host: str, tmp_path: Path, command: Command
 ) -> None:
     """What the SDK did under a watch, with pages, tops, ranges and conflicts, is replayed over two
     workers at twice the speed, and `harness compare` finds no difference.
@@ -77,7 +75,7 @@ def test_a_watched_application_is_replayed_exactly(
     )
     replay = stress(
         *(*QUICK, "--set", f"replay.trace={path}", "--set", "replay.speed=2"),
-        *("-H", host, "--session", session),
+        *("-H", host, "--session", "wire"),
         *forked(2),
     )
     assert replay.wait() in (0, 3), replay.said
@@ -108,7 +106,6 @@ def test_one_recorded_table_goes_into_an_existing_one(
 
 
 @pytest.mark.long
-@pytest.mark.serial
 def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path: Path) -> None:
     """Nothing is loaded, the exit code is 2, and both sides name the file.
 
@@ -131,7 +128,14 @@ def test_a_worker_with_another_trace_refuses(stress: Stress, host: str, tmp_path
 
 @pytest.mark.long
 @pytest.mark.serial
-@pytest.mark.parametrize("name", ["append-only-log", "even-spread", "hot-tenant"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "append-only-log",
+        pytest.param("even-spread", marks=pytest.mark.thorough),
+        pytest.param("hot-tenant", marks=pytest.mark.thorough),
+    ],
+)
 def test_the_examples_are_replayed_exactly(
     stress: Stress, host: str, tmp_path: Path, name: str
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness.measure.record.record import RunRecord
 from tests.support.locust_process import Stress
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session, pytest.mark.long, pytest.mark.apart]
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.apart]
 
 LIMITS = """\
 [partition]

@@ -22,7 +22,7 @@ from tests.support.locust_process import QUICK, LocustProcess, Stress, forked
 from tests.support.metrics_page import labelled, series
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 PARTITIONS = [f"p{number:02d}" for number in range(12)]
 LIMITED_PER_S = 30.0

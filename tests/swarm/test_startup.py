@@ -153,12 +153,7 @@ def test_workers_that_do_not_come_are_bad_setup(stress: Stress, host: str) -> No
     assert master.stderr == "error: 0 of 1 workers connected within 1 s\n"
 
 
-CLOSED = {
-    "standard output": ">&-",
-    "standard error": "2>&-",
-    "all of them": "<&- >&- 2>&-",
-    "output to a full disk": ">/dev/full 2>/dev/full",
-}
+CLOSED = {"all of them": "<&- >&- 2>&-", "output to a full disk": ">/dev/full 2>/dev/full"}
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +325,6 @@ def test_a_second_run_moves_on_from_default_ports() -> None:
             third.settle(options_of_a_run(metrics_port=second.metrics_port + 1))
 
 
-@pytest.mark.session
 def test_two_runs_start_at_the_same_moment(stress: Stress) -> None:
     """Each gets a port for its own workers, and says so; no worker meets the other's master."""
     runs = [stress(*QUICK, "--processes", "2", "-t", "2s") for _ in range(2)]

@@ -70,14 +70,7 @@ def replayed(
 @pytest.mark.parametrize(
     ("name", "scheme", "partition", "account", "retry"),
     [
-        ("hot-tenant", "", 200, 4000, "none"),
-        ("append-only-log", "", 80, 4000, "none"),
         ("even-spread", "", 4000, 300, "none"),
-        ("hot-tenant", "by-ten", 15, 4000, "none"),
-        ("even-spread", "in-one", 300, 4000, "none"),
-        ("hot-tenant", "", 200, 4000, "exponential"),
-        ("append-only-log", "", 80, 4000, "exponential"),
-        ("even-spread", "", 4000, 300, "exponential"),
         ("hot-tenant", "by-ten", 15, 4000, "exponential"),
     ],
 )
@@ -91,10 +84,11 @@ def test_a_replay_lands_where_the_calculation_said(
     retry: str,
 ) -> None:
     """The share of throttled requests is equal within a tenth, that of the hottest partition within
-    2 points: as recorded and under other keys, by the limit of a partition and of the account,
+    2 points: as recorded and under other keys, by the limit of the account and of a partition,
     without retries and with back-off.
 
-    Bounds: 3,605 operations in 12 seconds, about twenty seconds in all.
+    `make whatif-trial` holds more cases. Bounds: 3,605 operations in 12 seconds, about twenty
+    seconds in all.
     """
     folder = EXAMPLES / name
     trace, keys = folder / f"{name}.parquet", folder / f"{scheme}.toml" if scheme else None
@@ -109,6 +103,7 @@ def test_a_replay_lands_where_the_calculation_said(
     assert hottest == pytest.approx(simulated.hottest_share, abs=POINTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "partition", "account"),
     [("hot-tenant", 250, 4000), ("append-only-log", 400, 460), ("even-spread", 4000, 220)],
@@ -137,28 +132,16 @@ def test_a_replay_meets_its_first_limit_at_the_calculated_factor(
             assert by_scope[scope] == max(by_scope.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "provisioned", "retry"),
-    [
-        ("hot-tenant", 3000, "none"),
-        ("hot-tenant", 4500, "exponential"),
-        ("even-spread", 1500, "exponential"),
-    ],
-)
-def test_a_replay_at_the_stand_in_lands_there_too(
-    stress: Stress, tmp_path: Path, name: str, provisioned: int, retry: str
-) -> None:
+def test_a_replay_at_the_stand_in_lands_there_too(stress: Stress, tmp_path: Path) -> None:
     """At limits in request units, although their charges are estimated from the recorded bytes.
 
     Bounds: 3,186 operations in 12 seconds, about twenty seconds in all.
     """
-    trace = EXAMPLES / name / f"{name}.parquet"
+    trace = EXAMPLES / "hot-tenant" / "hot-tenant.parquet"
     limits = tmp_path / "limits.toml"
-    limits.write_text(f"[cosmos]\nprovisioned_ru_per_s = {provisioned}\n", encoding="utf-8")
-    expected = calculated(trace, limits, None)
-    replay = replayed(stress, trace, limits, retry)
-    found = replay.record
-    simulated = expected.once if retry == "none" else expected.retried
+    limits.write_text("[cosmos]\nprovisioned_ru_per_s = 4500\n", encoding="utf-8")
+    simulated = calculated(trace, limits, None).retried
+    found = replayed(stress, trace, limits, "exponential").record
     ratio = found.throttled["partition"] / found.counts.attempts
     assert ratio == pytest.approx(simulated.ratio, rel=RELATIVE)
     charged = found.request_units

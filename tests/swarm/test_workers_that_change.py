@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -20,10 +16,10 @@ import gevent.pool
 import pytest
 
 from harness.measure.record.record import RunRecord
-from tests.support.locust_process import ROOT, LocustProcess, Stress, forked, wait_until
+from tests.support.command import Command
+from tests.support.locust_process import LocustProcess, Stress, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
-from tests.swarm.test_workers import workers_of
 
 pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
 
@@ -36,6 +32,7 @@ FOLLOWED_S = 12 + 2
 LOADED = 10
 """Entities before the load."""
 NAMES = ("joins", "joins with a budget", "leaves", "dies")
+KILLED_MASTER = "master dies"
 OPEN = (
     *("--headless", "-u", "8", "-r", "100"),
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
@@ -71,6 +68,7 @@ class Cluster:
     master: LocustProcess
     workers: list[LocustProcess]
     join: Callable[[], LocustProcess]
+    changed_s: float = 0.0
 
     @property
     def record(self) -> RunRecord:
@@ -92,7 +90,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def clusters(stress: Stress, proxy_to: Callable[..., Proxy]) -> dict[str, Cluster]:
-    """All runs at once, ended: a worker joins, one leaves by SIGTERM, one is killed."""
+    """All runs at once, ended: a worker joins, leaves by SIGTERM or is killed; or the master is."""
 
     def begun(name: str) -> Cluster:
         port, proxy, first = str(free_port()), proxy_to(), 1 if "joins" in name else 2
@@ -110,17 +108,21 @@ def clusters(stress: Stress, proxy_to: Callable[..., Proxy]) -> dict[str, Cluste
     def run(name: str) -> tuple[str, Cluster]:
         cluster = begun(name)
         wait_until(lambda: len(cluster.proxy.of_entities) > CHANGE_S * RATE, "the load goes on")
+        cluster.changed_s = time.monotonic()
         if "joins" in name:
             cluster.workers.append(cluster.join())
         elif name == "leaves":
             cluster.workers[0].terminate()
+        elif name == KILLED_MASTER:
+            cluster.master.process.kill()
         else:
             cluster.workers[0].process.kill()
         for process in (cluster.master, *cluster.workers):
             process.wait(90.0)
         return name, cluster
 
-    return dict(gevent.pool.Pool(len(NAMES)).imap_unordered(run, NAMES))
+    names = (*NAMES, KILLED_MASTER)
+    return dict(gevent.pool.Pool(len(names)).imap_unordered(run, names))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -197,32 +199,16 @@ def test_a_worker_that_is_killed_leaves_what_it_reported(clusters: dict[str, Clu
     assert "Traceback" not in cluster.master.said
 
 
-def test_a_killed_master_stops_its_workers(stress: Stress, proxy_to: Callable[..., Proxy]) -> None:
-    """Within 15 s its workers stop, and `harness sweep` finds the table (lasts 20 to 40 s)."""
-    proxy = proxy_to()
-    process = stress(*OPEN, "-H", proxy.url, "--set", "stage=[]", "-t", "60s", *forked(2))
-    wait_until(lambda: len(proxy.of_entities) > RATE, "the load goes on")
-    workers = workers_of(process)
-    assert len(workers) == 2
-    process.process.send_signal(signal.SIGKILL)
-    killed_s = time.monotonic()
-    process.wait()
-    wait_until(lambda: not process.left_behind(), "the workers are gone", 15.0)
-    assert proxy.of_entities[-1].at_s - killed_s < 15
-    table = re.search(r"stress\w+", process.stdout)
+def test_a_killed_master_stops_its_workers(clusters: dict[str, Cluster], command: Command) -> None:
+    """Within 15 s its workers end, and `harness sweep` finds the table."""
+    cluster = clusters[KILLED_MASTER]
+    assert cluster.proxy.of_entities[-1].at_s - cluster.changed_s < 15
+    for worker in cluster.workers:
+        assert worker.process.returncode == 3, worker.said
+    table = re.search(r"stress\w+", cluster.master.stdout)
     assert table is not None
-
-    def sweep(*options: str) -> str:
-        command = [sys.executable, "-m", "harness", "sweep", "-H", proxy.url, *options]
-        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-        for name in [name for name in environ if name.startswith("AZURE_")]:
-            del environ[name]
-        return subprocess.run(
-            command, env=environ, capture_output=True, text=True, check=True, timeout=60
-        ).stdout
-
-    assert table[0] not in sweep(), "it is too young for a leftover"
-    time.sleep(1.0)
-    assert table[0] in sweep("--older-than-s", "1")
-    assert f"{table[0]}" in sweep("--older-than-s", "1", "--delete", table[0])
-    assert table[0] not in sweep("--older-than-s", "1")
+    at = ("sweep", "-H", cluster.proxy.url)
+    assert table[0] not in command(*at), "it is too young for a leftover"
+    assert table[0] in command(*at, "--older-than-s", "1")
+    assert table[0] in command(*at, "--older-than-s", "1", "--delete", table[0])
+    assert table[0] not in command(*at, "--older-than-s", "1")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Outcome
 from harness.workload.retry import ScheduledBackoff
@@ -22,7 +20,6 @@ def charged(answer: bytes, charge: str, name: str = "x-ms-request-charge") -> by
     return head + f"\r\n{name}: {charge}\r\n\r\n".encode() + body
 
 
-@pytest.mark.session
 def test_every_attempt_holds_its_charge(
     service: Any, open_to: Callable[..., Any], kind: str
 ) -> None:

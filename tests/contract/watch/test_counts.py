@@ -30,8 +30,7 @@ APPLICATIONS: dict[str, tuple[str, ...]] = {
     "curl": (sys.executable, str(PROGRAMS / "rest.py")),
 }
 APPLICATIONS |= {
-    f"{name} by account": (*APPLICATIONS[name], "account")
-    for name in ("python", "python-aio", "javascript")
+    f"{name} by account": (*APPLICATIONS[name], "account") for name in ("python", "javascript")
 }
 REPEATS_ITS_ID = {name: True for name in APPLICATIONS if name != "curl"}
 """Whether an SDK sends a request again with the same ``x-ms-client-request-id``."""

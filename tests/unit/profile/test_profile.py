@@ -68,6 +68,7 @@ def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> N
     profile = resolve(name).profile
     assert profile.question == question_of(text)
     assert profile.question.endswith("?")
+    assert len(profile.question) <= 110
     assert group_of(text) in GROUPS
 
 

@@ -68,6 +68,17 @@ def test_a_path_is_taken_only_where_paths_are(tmp_path: Path) -> None:
         resolve(str(file), paths=False)
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A folder, a file that its system lets nobody read, and bytes that are no text."""
+    folder, no_text = tmp_path / "folder.toml", tmp_path / "no-text.toml"
+    folder.mkdir()
+    no_text.write_bytes(b"# question\n\xff\xfe = 1\n")
+    found = {folder: "folder.toml", Path("/proc/self/mem"): "be read", no_text: "UTF-8"}
+    for path, said in found.items():
+        with pytest.raises(SetupError, match=said):
+            resolve(str(path))
+
+
 def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     """A syntax error is a sentence with its line."""
     file = tmp_path / "mine.toml"

@@ -14,7 +14,13 @@ from harness.trace.sources import opened
 from tests.support.known_keys import KNOWN, LIMITS, KnownApplication, record_known
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "advise.md"
-QUICK = ("log by day", "hot row", "even load")
+MARKS = {
+    **dict.fromkeys(("log by day", "hot row", "even load"), ()),
+    **dict.fromkeys(
+        ("hot tenant", "readings by device", "time too fine", "one of three"),
+        (pytest.mark.long, pytest.mark.thorough),
+    ),
+}
 
 
 def advised(application: KnownApplication, folder: Path) -> AdviceRecord:
@@ -26,10 +32,7 @@ def advised(application: KnownApplication, folder: Path) -> AdviceRecord:
 
 @pytest.mark.parametrize(
     "application",
-    [
-        pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.long)
-        for one in KNOWN
-    ],
+    [pytest.param(one, id=one.name, marks=MARKS.get(one.name, pytest.mark.long)) for one in KNOWN],
 )
 def test_the_known_keys_are_recommended(application: KnownApplication, tmp_path: Path) -> None:
     """Or keys that are as good; or none, where none helps or today's are fine.
