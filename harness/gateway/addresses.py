@@ -14,11 +14,7 @@ METRICS_PATH = "/-/metrics"
 
 
 def check_upstream(upstream: str) -> None:
-    """Check the URL of the endpoint behind the gateway.
-
-    Raises:
-        SetupError: the URL is invalid; the message does not repeat it, as it may hold a secret.
-    """
+    """Check the URL of the endpoint behind; a `SetupError` does not repeat it: it may be secret."""
     if upstream == NO_UPSTREAM:
         return
     with contextlib.suppress(ValueError):
@@ -33,18 +29,11 @@ def check_upstream(upstream: str) -> None:
 
 
 def on_this_machine(upstream: str) -> bool:
-    """Return whether the endpoint behind the gateway is on this machine."""
-    if upstream == NO_UPSTREAM:
-        return True
-    return is_loopback(urlsplit(upstream).hostname or "")
+    return upstream == NO_UPSTREAM or is_loopback(urlsplit(upstream).hostname or "")
 
 
 def address_of(listen: str) -> tuple[str, int]:
-    """Split HOST:PORT.
-
-    Raises:
-        SetupError: the text does not have that form.
-    """
+    """Split HOST:PORT; a `SetupError` if the text has another form."""
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:

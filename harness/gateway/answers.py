@@ -23,8 +23,6 @@ from harness.gateway.requests import Asked
 from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Scope
 
-_NO_METADATA = "nometadata"
-
 
 class UpstreamBroken(Exception):
     """There was no complete response; the endpoint may have executed the request."""
@@ -71,13 +69,7 @@ def refusal(
     *,
     retry_after_ms: int = 0,
 ) -> GatewayAnswer:
-    """Return the refusal of a request by a limit.
-
-    Args:
-        status: That of a `ThrottlingAnswer`.
-        headers: Headers of the request.
-        retry_after_ms: Wait before a retry, as stated in the answer; 0 for none.
-    """
+    """Return the refusal of a request with these headers; ``retry_after_ms`` is 0 for no wait."""
     throttling = THROTTLING_STATUSES[status]
     code, _ = throttling.usual[0]
     answer = error(status, code, throttling.message_for(scope), headers, now)
@@ -90,12 +82,7 @@ def refusal(
 def error(
     status: int, code: str, message: str, headers: Mapping[str, str], now: dt.datetime
 ) -> GatewayAnswer:
-    """Return an error response.
-
-    Args:
-        message: First line of the message; request id and time are added.
-        headers: Headers of the request.
-    """
+    """Return the error of a request with these headers. Id and time are added to the message."""
     request_id = str(uuid.uuid4())
     text = f"{message}\nRequestId:{request_id}\nTime:{now:%Y-%m-%dT%H:%M:%S.%f}0Z"
     document = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
@@ -157,15 +144,14 @@ def unstored(
         message = "The specified resource does not exist."
         return error(404, "ResourceNotFound", message, headers, now)
     common = _common(headers, str(uuid.uuid4()))
+    typed = common | {"Content-Type": _json_type(headers)}
     about_tables = target.partition("?")[0].rpartition("/")[2].startswith("Tables")
     if asked.kind is Kind.QUERY or (about_tables and method == "GET"):
-        content_type = {"Content-Type": _json_type(headers)}
-        return GatewayAnswer(status=200, headers=common | content_type, body=b'{"value":[]}')
+        return GatewayAnswer(status=200, headers=typed, body=b'{"value":[]}')
     if about_tables and method in ("POST", "DELETE"):
         if method == "DELETE" or headers.get("Prefer") == "return-no-content":
             return GatewayAnswer(status=204, headers=common)
-        content_type = {"Content-Type": _json_type(headers)}
-        return GatewayAnswer(status=201, headers=common | content_type, body=body)
+        return GatewayAnswer(status=201, headers=typed, body=body)
     message = "Without an endpoint the gateway responds to requests about tables and entities only."
     return error(501, "NotImplemented", message, headers, now)
 
@@ -197,7 +183,7 @@ def _common(headers: Mapping[str, str], request_id: str) -> dict[str, str]:
 
 
 def _json_type(headers: Mapping[str, str]) -> str:
-    metadata = _NO_METADATA if _NO_METADATA in headers.get("Accept", "") else "minimalmetadata"
+    metadata = "nometadata" if "nometadata" in headers.get("Accept", "") else "minimalmetadata"
     return f"application/json;odata={metadata};streaming=true;charset=utf-8"
 
 

@@ -63,12 +63,7 @@ class ClientTimes:
 
 
 class ClientConnection(asyncio.Protocol):
-    """One connection.
-
-    Args:
-        handle: Replies to one request.
-        opened: The connections that are open; this one is in it while it is.
-    """
+    """One connection; it is in the set ``opened`` while it is open."""
 
     def __init__(
         self,
@@ -187,10 +182,7 @@ class ClientConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if not self._reading or self._offers_upgrade():
             return
-        if self._body_bytes > MAX_BODY_BYTES:
-            self._take(Defect.BODY_TOO_LARGE)
-        else:
-            self._take(None)
+        self._take(Defect.BODY_TOO_LARGE if self._body_bytes > MAX_BODY_BYTES else None)
 
     # What the server calls.
 
@@ -212,7 +204,6 @@ class ClientConnection(asyncio.Protocol):
         self._wake()
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self._transport.abort()
 
     # Reading.

@@ -66,11 +66,8 @@ class Contents:
     def __init__(self, *, stored: bool = True) -> None:
         self._stored = stored
         self._tables: dict[str, _Table] = {}
-        self._rows = 0
-
-    @property
-    def rows(self) -> int:
-        return self._rows
+        self.rows = 0
+        """Known rows of all tables together."""
 
     def made(self, table: str) -> None:
         """A table was created: it has no rows."""
@@ -81,7 +78,7 @@ class Contents:
     def dropped(self, table: str) -> None:
         gone = self._tables.pop(table, None)
         if gone is not None:
-            self._rows -= sum(map(len, gone.partitions.values()))
+            self.rows -= sum(map(len, gone.partitions.values()))
 
     def wrote(self, table: str, rows: Iterable[RowWrite]) -> None:
         """The endpoint acknowledged the writes of these rows."""
@@ -106,7 +103,7 @@ class Contents:
         known = self._table(table)
         if known is None or known.complete or known.deleted is not None:
             return False
-        if known.look_aheads >= MOST_LOOK_AHEADS or self._rows >= MOST_ROWS:
+        if known.look_aheads >= MOST_LOOK_AHEADS or self.rows >= MOST_ROWS:
             return False
         known.look_aheads += 1
         known.deleted = set()
@@ -126,7 +123,7 @@ class Contents:
         known = self._tables.get(table)
         if known is not None and known.deleted is not None:
             known.deleted = None
-            known.complete = whole and self._rows < MOST_ROWS
+            known.complete = whole and self.rows < MOST_ROWS
 
     def holds(self, table: str, row: RowWrite) -> bool:
         """Whether a row is known to exist."""
@@ -136,11 +133,6 @@ class Contents:
         rows = known.partitions.get(row.partition_key, ())
         at = bisect.bisect_left(rows, row.row_key)
         return at < len(rows) and rows[at] == row.row_key
-
-    def partitions(self, table: str) -> Iterable[str]:
-        """The PartitionKeys of a table, in order."""
-        known = self._tables.get(table)
-        return () if known is None else tuple(known.keys)
 
     def first_partition(self, table: str, keys: IndexRanges) -> str | None:
         """Return the first partition with a row in the ranges, or None."""
@@ -193,10 +185,10 @@ class Contents:
                 at = bisect.bisect_left(rows, row_key)
                 if rows[at] == row_key:
                     return
-        if self._rows >= MOST_ROWS:
+        if self.rows >= MOST_ROWS:
             known.complete = False
             return
-        self._rows += 1
+        self.rows += 1
         if rows is None:
             known.partitions[partition_key] = [row_key]
             bisect.insort(known.keys, partition_key)
@@ -211,7 +203,7 @@ class Contents:
         if at == len(rows) or rows[at] != row_key:
             return
         del rows[at]
-        self._rows -= 1
+        self.rows -= 1
         if not rows:
             del known.partitions[partition_key]
             del known.keys[bisect.bisect_left(known.keys, partition_key)]
@@ -223,13 +215,10 @@ _TOKENS = ("NextPartitionKey", "NextRowKey")
 
 
 class LookAhead:
-    """One reading of the keys of a table.
+    """One reading of the keys of a table, whose name is in lower case.
 
     The caller sends ``GET`` with `target` and the headers of the client's query, and hands each
     answer to `take`, until `target` is None. `abandon` ends the reading early.
-
-    Args:
-        table: Name of the table in lower case.
     """
 
     def __init__(self, contents: Contents, table: str, target: str) -> None:
@@ -243,30 +232,23 @@ class LookAhead:
 
     def take(self, answer: GatewayAnswer) -> None:
         """Read a page."""
-        if answer.status != 200:
+        found = entities_in(answer.headers, answer.body)
+        keys = [(key, row) for key, row in found if key is not None and row is not None]
+        if answer.status != 200 or len(keys) < len(found):
             self.abandon()
             return
         self._pages += 1
-        keys: list[Key] = []
-        for partition_key, row_key in entities_in(answer.headers, answer.body):
-            if partition_key is None or row_key is None:
-                self.abandon()
-                return
-            keys.append((partition_key, row_key))
         self._contents.seen_ahead(self._table, keys)
         tokens = {name: answer.headers.get(f"x-ms-continuation-{name}") for name in _TOKENS}
         if tokens["NextPartitionKey"] is None:
-            self._end(whole=True)
+            self.abandon(whole=True)
         elif self._pages >= MOST_PAGES:
             self.abandon()
         else:
             self.target = with_parameters(self._base, tokens)
 
-    def abandon(self) -> None:
-        """End the reading before the last page."""
-        self._end(whole=False)
-
-    def _end(self, *, whole: bool) -> None:
+    def abandon(self, *, whole: bool = False) -> None:
+        """End the reading, before the last page unless it is ``whole``."""
         if self.target is not None:
             self.target = None
             self._contents.end_look_ahead(self._table, whole=whole)

@@ -8,6 +8,7 @@ when it arrives, and the rest of its charge when it is answered.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -76,30 +77,24 @@ class CosmosLimits:
         self._contents = contents
         self._splitting = SplittingRule(limits)
         self._throughput = ThroughputRule(limits)
-        self._charged: dict[int, int] = {}
-        self._refused: dict[int, int] = {}
+        self._charged: Counter[int] = Counter()
+        self._refused: Counter[int] = Counter()
         self._numbers: dict[str, int] = {}
 
-    def loads(self, charges: Mapping[Place, int]) -> dict[int, int]:
+    def loads(self, charges: Mapping[Place, int]) -> Counter[int]:
         """The charges of each physical partition; those of several keys are divided evenly."""
-        found: dict[int, int] = {}
+        found: Counter[int] = Counter()
         for (_, key), charged in charges.items():
             for number, part in self._divided(key, charged):
-                found[number] = found.get(number, 0) + part
+                found[number] += part
         return found
 
     def serve(
         self, charges: Mapping[Place, int], more: Mapping[Place, int], since_s: float
     ) -> Set[Place]:
         """Pass all requests of a second, unless one could be refused; see `Model.serve`."""
-        loads = self.loads(charges)
-        for number, charged in self.loads(more).items():
-            loads[number] = loads.get(number, 0) + charged
-        doubtful = {
-            number
-            for number, charged in loads.items()
-            if not self._throughput.holds(number, charged, since_s)
-        }
+        holds, loads = self._throughput.holds, self.loads(charges) + self.loads(more)
+        doubtful = {at for at, charged in loads.items() if not holds(at, charged, since_s)}
         refused = set(more)
         for place, charged in charges.items():
             _, key = place
@@ -111,12 +106,7 @@ class CosmosLimits:
         return refused
 
     def admit(self, key: str | None, charged: int, now_s: float) -> str:
-        """The rule that refuses a request whose charge is known; empty if it passes.
-
-        Args:
-            key: Its PartitionKey; None for all of them.
-            charged: Its charge, which is taken if it passes.
-        """
+        """The rule that refuses a request with this charge, which is taken if it passes."""
         parts = self._divided(key, charged)
         for number, _ in parts:
             if not self._throughput.allows(number, now_s):
@@ -158,7 +148,7 @@ class CosmosLimits:
         least = asked_of(asked, self._splitting.partitions)
         for number in least:
             if not self._throughput.allows(number, now_s):
-                self._refused[number] = self._refused.get(number, 0) + 1
+                self._refused[number] += 1
                 return CosmosRefusal(_THROUGHPUT, self._throughput.wait_ms(number, now_s))
         for number, charged in least.items():
             self._throughput.take(number, charged, now_s)
@@ -173,7 +163,7 @@ class CosmosLimits:
         self.not_done(asked, now_s)
         for number, charged in charges.items():
             self._throughput.take(number, charged, now_s)
-            self._charged[number] = self._charged.get(number, 0) + charged
+            self._charged[number] += charged
         if answered.succeeded and asked.writes:
             self._store(asked, now_s)
         return sum(charges.values())
@@ -197,8 +187,8 @@ class CosmosLimits:
                 {
                     "number": number,
                     "first_hash": first,
-                    HUNDREDTHS: self._charged.get(number, 0),
-                    "refused": self._refused.get(number, 0),
+                    HUNDREDTHS: self._charged[number],
+                    "refused": self._refused[number],
                     "stored_bytes": self._splitting.stored_bytes(number),
                 }
                 for first, number in zip(partitions.first, partitions.numbers, strict=True)

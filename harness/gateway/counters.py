@@ -36,6 +36,7 @@ _FAMILIES = (
     ("gateway_entities_returned_total", "returned", "Entities in the answers."),
 )
 _CHARGED = ("gateway_request_units_total", HUNDREDTHS, "Request units charged.")
+_COUNTED = ("requests", "entities", "returned", "estimated")
 
 RESET = "reset"
 HALF = "half"
@@ -67,20 +68,18 @@ class Disposition(NamedTuple):
     upstream: str = ""
 
 
+@dataclasses.dataclass(slots=True)
 class _Sums:
     """Requests, entities and request units (hundredths) of one disposition."""
 
-    __slots__ = ("charged", "entities", "estimated", "requests", "returned")
+    requests: int = 0
+    entities: int = 0
+    returned: int = 0
+    estimated: int = 0
+    charged: int = 0
 
-    def __init__(self) -> None:
-        self.requests = 0
-        self.entities = 0
-        self.returned = 0
-        self.estimated = 0
-        self.charged = 0
-
-    def add(self, other: _Sums) -> None:
-        self.requests += other.requests
+    def add(self, other: _Sums | Count, requests: int) -> None:
+        self.requests += requests
         self.entities += other.entities
         self.returned += other.returned
         self.estimated += other.estimated
@@ -107,17 +106,12 @@ class _Row:
         self.earlier = self.weight = earlier
         self.counts: dict[Disposition, _Sums] = {}
 
-    def add(self, disposition: Disposition, count: Count) -> None:
+    def add(self, disposition: Disposition, count: Count | _Sums, requests: int = 1) -> None:
         sums = self.counts.get(disposition)
         if sums is None:
             sums = self.counts[disposition] = _Sums()
-        entities = count.entities
-        sums.requests += 1
-        sums.entities += entities
-        sums.returned += count.returned
-        sums.estimated += count.estimated
-        sums.charged += count.charged
-        self.weight += 1 + entities
+        sums.add(count, requests)
+        self.weight += requests + count.entities
 
 
 class Counters:
@@ -154,9 +148,9 @@ class Counters:
         moved: int,
         units: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return the page. Partition null: requests about several partitions, or about tables.
+        """Return the page, with request units if there are ``units``, which it includes.
 
-        With ``units`` it says the request units of each row too, and what is in ``units``.
+        Partition null: requests about several partitions, or about tables.
         """
         spelled = {table: row.table for (table, _), row in self._rows.items()}
         content = {
@@ -197,8 +191,14 @@ class Counters:
             "# HELP gateway_moves_total Hot ranges that were moved to another server.",
             "# TYPE gateway_moves_total counter",
             f"gateway_moves_total {moved}",
-            *([] if units is None else _physical(units)),
         ]
+        if units is not None:
+            metric = "gateway_physical_partition_request_units_total"
+            about = "Request units charged by physical partition."
+            lines += [f"# HELP {metric} {about}", f"# TYPE {metric} counter"]
+            for one in units["physical_partitions"]:
+                labels = f'physical_partition="{one["number"]}"'
+                lines.append(f"{metric}{{{labels}}} {charge_text(one[HUNDREDTHS])}")
         return "\n".join(lines) + "\n"
 
     def _fold(
@@ -224,10 +224,7 @@ class Counters:
         gone = self._rows.pop(partition)
         self._without_row.update(_name(partition), gone.weight - gone.earlier)
         for disposition, sums in gone.counts.items():
-            folded = self._other.counts.get(disposition)
-            if folded is None:
-                folded = self._other.counts[disposition] = _Sums()
-            folded.add(sums)
+            self._other.add(disposition, sums, sums.requests)
 
     def _told(self, *, charged: bool = True) -> Iterator[dict[str, Any]]:
         by_name = sorted(self._rows.items(), key=lambda item: (item[0][0], item[0][1] or ""))
@@ -239,26 +236,10 @@ class Counters:
                     "table": name,
                     "partition": key,
                     **disposition._asdict(),
-                    "requests": sums.requests,
-                    "entities": sums.entities,
-                    "returned": sums.returned,
-                    "estimated": sums.estimated,
+                    **{name: getattr(sums, name) for name in _COUNTED},
                     **({HUNDREDTHS: sums.charged} if charged else {}),
                     "exact": not row.earlier,
                 }
-
-
-def _physical(units: Mapping[str, Any]) -> list[str]:
-    """The lines about physical partitions."""
-    metric = "gateway_physical_partition_request_units_total"
-    return [
-        f"# HELP {metric} Request units charged by physical partition.",
-        f"# TYPE {metric} counter",
-        *(
-            f'{metric}{{physical_partition="{one["number"]}"}} {charge_text(one[HUNDREDTHS])}'
-            for one in units["physical_partitions"]
-        ),
-    ]
 
 
 def _name(partition: _Partition) -> str:

@@ -47,11 +47,9 @@ class Demand:
                 keys[key] = count
             else:
                 keys[""] = keys.get("", 0) + count
-        self.tables = [_in_order(table, keys) for table, keys in by_table.items()]
-        self.total = sum(table.before[-1] for table in self.tables)
-
-
-def _in_order(table: str, entities: Mapping[str, int]) -> TableDemand:
-    keys = sorted(entities)
-    before = list(itertools.accumulate(map(entities.__getitem__, keys), initial=0))
-    return TableDemand(table, keys, before)
+        self.tables = []
+        for table, keys in by_table.items():
+            ordered = sorted(keys)
+            before = list(itertools.accumulate(map(keys.__getitem__, ordered), initial=0))
+            self.tables.append(TableDemand(table, ordered, before))
+        self.total = sum(demand.before[-1] for demand in self.tables)

@@ -61,12 +61,9 @@ class Dialect:
         self, decision: Decision, asked: Asked, headers: Mapping[str, str], now: dt.datetime
     ) -> GatewayAnswer:
         """Return the refusal of a request by a limit."""
+        wait_ms = decision.retry_after_ms
         return answers.refusal(
-            decision.status,
-            decision.scope,
-            headers,
-            now,
-            retry_after_ms=decision.retry_after_ms,
+            decision.status, decision.scope, headers, now, retry_after_ms=wait_ms
         )
 
     def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:

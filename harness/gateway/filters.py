@@ -102,14 +102,8 @@ def compared_properties(text: str) -> tuple[str, ...]:
         tokens = _tokens(text)
     except FilterError:
         return ()
-    words = (token.text for token in tokens if token.kind == "word")
-    return tuple(
-        dict.fromkeys(
-            word
-            for word in words
-            if word not in _NOT_PROPERTIES and _NAME.fullmatch(word) is not None
-        )
-    )
+    words = dict.fromkeys(token.text for token in tokens if token.kind == "word")
+    return tuple(one for one in words if one not in _NOT_PROPERTIES and _NAME.fullmatch(one))
 
 
 def equal_values(text: str, names: Sequence[str]) -> dict[str, str]:
@@ -168,37 +162,37 @@ class _Parser:
 
     def either(self, depth: int) -> Node:
         parts = [self._both(depth)]
-        while self._taken("or"):
+        while self._taken("word", "or"):
             parts.append(self._both(depth))
         return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
     def _both(self, depth: int) -> Node:
         parts = [self._single(depth)]
-        while self._taken("and"):
+        while self._taken("word", "and"):
             parts.append(self._single(depth))
         return parts[0] if len(parts) == 1 else Both(tuple(parts))
 
     def _single(self, depth: int) -> Node:
         if depth > _MOST_DEPTH:
             raise FilterError("nested too deeply")
-        if self._taken("not"):
+        if self._taken("word", "not"):
             return Negated(self._single(depth + 1))
-        if not self._bracket("("):
+        if not self._taken("bracket", "("):
             return self._comparison()
         inside = self.either(depth + 1)
-        if not self._bracket(")"):
+        if not self._taken("bracket", ")"):
             raise FilterError("a parenthesis is not closed")
         return inside
 
     def _comparison(self) -> Node:
         left = self._operand()
-        if self._at >= len(self._tokens):
-            return _alone(left)
-        operator = self._tokens[self._at]
-        if operator.kind != "word" or operator.text.lower() not in _FLIPPED:
-            return _alone(left)
-        self._at += 1
-        return _compared(left, operator.text.lower(), self._operand())
+        operator = self._tokens[self._at].text.lower() if self._at < len(self._tokens) else ""
+        if operator in _FLIPPED and self._taken("word", operator):
+            return _compared(left, operator, self._operand())
+        # Without an operator: a constant, or a boolean property.
+        if left.kind == "word" and left.text.lower() in ("true", "false"):
+            return Constant(passes=left.text.lower() == "true")
+        return Unknown()
 
     def _operand(self) -> _Token:
         if self._at >= len(self._tokens) or self._tokens[self._at].kind == "bracket":
@@ -206,13 +200,7 @@ class _Parser:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _taken(self, word: str) -> bool:
-        return self._next_is("word", word)
-
-    def _bracket(self, text: str) -> bool:
-        return self._next_is("bracket", text)
-
-    def _next_is(self, kind: str, text: str) -> bool:
+    def _taken(self, kind: str, text: str) -> bool:
         if self._at >= len(self._tokens):
             return False
         token = self._tokens[self._at]
@@ -220,13 +208,6 @@ class _Parser:
             return False
         self._at += 1
         return True
-
-
-def _alone(operand: _Token) -> Node:
-    """An operand without an operator: a constant, or a boolean property."""
-    if operand.kind == "word" and operand.text.lower() in ("true", "false"):
-        return Constant(passes=operand.text.lower() == "true")
-    return Unknown()
 
 
 def _compared(left: _Token, operator: str, right: _Token) -> Node:

@@ -95,7 +95,6 @@ class AccountUpstream:
     def ask(
         self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
     ) -> Awaitable[GatewayAnswer]:
-        """Pass a request on, as `Upstream.ask` does."""
         target = self.path + target
         path, _, query = target.partition("?")
         comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
@@ -112,10 +111,8 @@ class AccountUpstream:
 class ForwardConnection(asyncio.Protocol):
     """A connection of a client until its first head says where it leads.
 
-    Args:
-        client: Makes the connection that takes over, with its scheme.
-        opened: The connections that are here, or in a tunnel; this one is in it while it is. The
-            event loop holds no task of a tunnel.
+    ``client`` makes the connection that takes over, with its scheme. The connection is in the set
+    ``opened`` while it is here or in a tunnel, of which the event loop holds no task.
     """
 
     def __init__(

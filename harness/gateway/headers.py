@@ -57,8 +57,7 @@ class Headers(Mapping[str, str]):
     def passed_on(self, unwanted: frozenset[bytes] = SINGLE_HOP) -> list[bytes]:
         """Return the fields that a proxy passes on, each as a line without its end.
 
-        Args:
-            unwanted: Names to leave out besides those that Connection names, in lower case.
+        Left out are those that Connection names, and the ``unwanted``, which are in lower case.
         """
         by_name = self.by_name
         if b"connection" in by_name:
@@ -98,7 +97,6 @@ def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, tuple[bytes, b
 
 @functools.lru_cache(maxsize=16)
 def _with_named(unwanted: frozenset[bytes], connection: bytes) -> frozenset[bytes]:
-    """Return the names to leave out, those that a value of Connection names included."""
     return unwanted.union(name.strip() for name in connection.lower().split(b","))
 
 

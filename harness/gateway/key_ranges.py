@@ -26,6 +26,7 @@ from harness.gateway.filters import (
     parse_filter,
 )
 
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _MOST_BOXES = 1000
 """A filter that would have more is simplified to the one range that holds all of them."""
 
@@ -66,19 +67,9 @@ class IndexRanges:
         key, last = self.ranges[0].first[0], self.ranges[-1].end
         return key if last is not None and last <= (after(key), "") else None
 
-    def since(self, key: Key) -> IndexRanges:
-        """Return the part from ``key`` on."""
-        return self._within(IndexRange(key, None))
-
-    def until(self, key: Key) -> IndexRanges:
-        """Return the part before ``key``."""
-        return self._within(IndexRange(("", ""), key))
-
-    def _within(self, other: IndexRange) -> IndexRanges:
-        clipped = (
-            IndexRange(max(one.first, other.first), _least(one.end, other.end))
-            for one in self.ranges
-        )
+    def within(self, first: Key = ("", ""), end: Key | None = None) -> IndexRanges:
+        """Return the part from ``first`` to before ``end``."""
+        clipped = (IndexRange(max(one.first, first), _least(one.end, end)) for one in self.ranges)
         return IndexRanges(tuple(one for one in clipped if one.end is None or one.first < one.end))
 
 
@@ -91,12 +82,9 @@ def after(text: str) -> str:
 
 
 def key_ranges(text: str) -> IndexRanges:
-    """Return the ranges of keys that a filter leaves.
+    """Return the ranges of keys that hold every row that passes a filter, which is decoded.
 
-    Every row that passes the filter is in them. A text that is not a filter leaves the whole table.
-
-    Args:
-        text: The filter, decoded; empty for none.
+    They are the whole table for an empty text, or one that is not a filter.
     """
     try:
         tree = parse_filter(text)
@@ -162,22 +150,23 @@ def _boxes(node: Node, *, negated: bool) -> list[_Box]:
         case Both() | Either():
             parts = [_boxes(part, negated=negated) for part in node.parts]
             if isinstance(node, Both) is negated:
-                return _bounded(list(itertools.chain.from_iterable(parts)))
+                boxes = list(itertools.chain.from_iterable(parts))
+                return boxes if len(boxes) <= _MOST_BOXES else _hull(boxes)
             return functools.reduce(_crossed, parts)
 
 
 def _compared(node: KeyComparison, *, negated: bool) -> list[_Box]:
     below, above = _Span("", node.text), _Span(after(node.text), None)
-    upto, since = _Span("", after(node.text)), _Span(node.text, None)
-    passing, failing = {
-        "eq": ([_Span(node.text, after(node.text))], [below, above]),
-        "ne": ([below, above], [_Span(node.text, after(node.text))]),
-        "lt": ([below], [since]),
-        "le": ([upto], [above]),
-        "gt": ([above], [upto]),
-        "ge": ([since], [below]),
-    }[node.operator]
-    spans = [span for span in (failing if negated else passing) if not span.empty]
+    operator = _NEGATED[node.operator] if negated else node.operator
+    spans = {
+        "eq": [_Span(node.text, after(node.text))],
+        "ne": [below, above],
+        "lt": [below],
+        "le": [_Span("", after(node.text))],
+        "gt": [above],
+        "ge": [_Span(node.text, None)],
+    }[operator]
+    spans = [span for span in spans if not span.empty]
     if node.key == "PartitionKey":
         return [_Box(partitions=span) for span in spans]
     return [_Box(rows=span) for span in spans]
@@ -188,10 +177,6 @@ def _crossed(left: list[_Box], right: list[_Box]) -> list[_Box]:
         left, right = _hull(left), _hull(right)
     both = (one.both(other) for one in left for other in right)
     return [box for box in both if not box.empty]
-
-
-def _bounded(boxes: list[_Box]) -> list[_Box]:
-    return boxes if len(boxes) <= _MOST_BOXES else _hull(boxes)
 
 
 def _hull(boxes: list[_Box]) -> list[_Box]:

@@ -52,15 +52,11 @@ class CountedRest:
     ) -> None:
         self._rest = rest
         self._scan = scan
+        self._found = {} if scan is None else scan.found
         self._count = count
         self._next: bytes | None = None
 
     async def next_piece(self) -> bytes:
-        """Return the next piece; empty at the end.
-
-        Raises:
-            UpstreamBroken: the endpoint broke off.
-        """
         piece = await self._fetch() if self._next is None else self._next
         self._next = await self._fetch() if piece else b""
         return piece
@@ -84,17 +80,9 @@ class CountedRest:
             self._count(self._found, None)
         return piece
 
-    @property
-    def _found(self) -> Mapping[str | None, int]:
-        return {} if self._scan is None else self._scan.found
-
 
 class ReplacedRest:
-    """The pieces of a large body in which every match of a pattern is replaced.
-
-    Args:
-        longest: No match has more bytes.
-    """
+    """The pieces of a large body in which every match, of ``longest`` bytes, is replaced."""
 
     def __init__(
         self,
@@ -122,11 +110,6 @@ class ReplacedRest:
         return b"".join([*changed, text[done:end]])
 
     async def next_piece(self) -> bytes:
-        """Return the next piece; empty at the end.
-
-        Raises:
-            UpstreamBroken: the endpoint broke off.
-        """
         while not self._ended:
             piece = await self._rest.next_piece()
             self._ended = not piece
@@ -136,5 +119,4 @@ class ReplacedRest:
         return tail
 
     def close(self) -> None:
-        """Discard the pieces that are left."""
         self._rest.close()

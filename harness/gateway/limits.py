@@ -7,6 +7,7 @@ these.
 
 from __future__ import annotations
 
+import enum
 import os
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -106,6 +107,18 @@ class Window(_Part):
         return self.at_s <= elapsed_s < self.at_s + self.for_s
 
 
+class InjectedFault(enum.StrEnum):
+    """A fault of one request."""
+
+    ERROR_500 = "error_500"
+    ERROR_503 = "error_503"
+    RESET = "reset"
+    HALF_ANSWER = "half_answer"
+    SLOW_ANSWER = "slow_answer"
+    LOST_ANSWER = "lost_answer"
+    UNAPPLIED_WRITE = "unapplied_write"
+
+
 class Faults(_Part):
     """Faults injected independently of any limit. Shares are of requests about entities."""
 
@@ -123,22 +136,15 @@ class Faults(_Part):
 
     @pydantic.model_validator(mode="after")
     def _shares_fit(self) -> Self:
-        total = sum(self.shares())
+        total = sum(self.shares)
         if total > 1:
             raise ValueError(f"the shares add up to {total:g}, and a request has one fault at most")
         return self
 
+    @property
     def shares(self) -> tuple[float, ...]:
-        """The shares, in the order of `harness.gateway.rules.faults.Fault`."""
-        return (
-            self.error_500,
-            self.error_503,
-            self.reset,
-            self.half_answer,
-            self.slow_answer,
-            self.lost_answer,
-            self.unapplied_write,
-        )
+        """The shares, in the order of `InjectedFault`."""
+        return tuple(getattr(self, fault) for fault in InjectedFault)
 
 
 class RequestUnitLimits(_Part):
@@ -229,12 +235,8 @@ _IN_UNITS = "cosmos"
 _OF_STORAGE = frozenset(GatewayLimits.model_fields) - {"faults", "cosmos"}
 
 
-def shipped_directory() -> Path:
-    return shipped("limits")
-
-
 def shipped_limits() -> list[str]:
-    return sorted(path.stem for path in shipped_directory().glob("*.toml"))
+    return sorted(path.stem for path in shipped("limits").glob("*.toml"))
 
 
 def limits_for(throughput: Throughput) -> str | None:
@@ -243,14 +245,10 @@ def limits_for(throughput: Throughput) -> str | None:
 
 
 def limits_path(name: str) -> Path:
-    """The file of the limits called ``name``: a shipped name, or a path.
-
-    Raises:
-        SetupError: there is no such file.
-    """
+    """The file of limits by a shipped name, or a path; a `SetupError` if there is none."""
     names = shipped_limits()
     if name in names:
-        return shipped_directory() / f"{name}.toml"
+        return shipped("limits") / f"{name}.toml"
     path = Path(name)
     if os.path.isfile(path):
         return path
@@ -261,11 +259,7 @@ def limits_path(name: str) -> Path:
 
 
 def load_limits(path: Path) -> GatewayLimits:
-    """Read and validate a file of limits.
-
-    Raises:
-        SetupError: the file cannot be read, or is invalid; the message lists every mistake.
-    """
+    """Read a file of limits; a `SetupError` lists every mistake."""
     _, content = read_toml_file(path, "limits file")
     try:
         return GatewayLimits.model_validate(with_tuples(content))

@@ -18,7 +18,7 @@ import re
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import ReplacedRest
-from harness.gateway.reading import NOT_GZIP, unpacked
+from harness.gateway.reading import unpacked
 from harness.model.hosts import host_of
 
 _METHODS = rb"(?:GET|POST|PUT|PATCH|MERGE|DELETE)"
@@ -65,7 +65,9 @@ class Route:
         if self.outside == self.inside:
             return answer
         fields = [
-            (name, self.outside + value[len(self.inside) :] if self._leads_inside(value) else value)
+            (name, self.outside + value[len(self.inside) :])
+            if value == self.inside or value.startswith(self.inside + b"/")
+            else (name, value)
             for name, value in Headers.of(answer.headers).fields
         ]
         answer = answer._replace(headers=Headers(fields))
@@ -79,9 +81,6 @@ class Route:
         if not coding:
             return answer._replace(body=self._led_outside(links, answer.body))
         return self._packed(answer, links) if coding == "gzip" else answer
-
-    def _leads_inside(self, value: bytes) -> bool:
-        return value == self.inside or value.startswith(self.inside + b"/")
 
     def _links(self, answer: GatewayAnswer) -> re.Pattern[bytes] | None:
         """Return the pattern of the links in a body; None for a body without links."""
@@ -112,7 +111,7 @@ class Route:
     def _packed(self, answer: GatewayAnswer, links: re.Pattern[bytes]) -> GatewayAnswer:
         try:
             plain = unpacked(answer.body)
-        except (*NOT_GZIP, ValueError):
+        except ValueError:
             return answer
         changed = self._led_outside(links, plain)
         if changed == plain:
@@ -124,12 +123,9 @@ class Route:
 def route_of(
     scheme: str, host: str, upstream_scheme: str, upstream_host: str, upstream_path: str = ""
 ) -> Route:
-    """Return the route of a request.
+    """Return the route of a request to the authority ``host``, which is empty if it named none.
 
-    Args:
-        scheme: http or https, by which the client is connected.
-        host: The authority that the client addressed; empty if it named none.
-        upstream_path: The account there, if the client has it in the host name.
+    ``upstream_path`` is the account, if the client has it in the host name.
     """
     sent = upstream_host
     if not upstream_path and _in_path(upstream_host) and _understood(host):
@@ -142,13 +138,10 @@ def route_of(
 def _in_path(authority: str) -> bool:
     """True for an address or a name without a dot: the account is in the path there."""
     host = host_of(authority)
-    if host is None:
-        return False
     try:
-        ipaddress.ip_address(host)
+        return host is not None and bool(ipaddress.ip_address(host))
     except ValueError:
-        return "." not in host
-    return True
+        return "." not in (host or "")
 
 
 def _understood(authority: str) -> bool:

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence, Set
 from harness.gateway.contents import Contents, LookAhead
 from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.demand import Demand, Place
-from harness.gateway.limits import GatewayLimits
+from harness.gateway.limits import GatewayLimits, InjectedFault
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count
-from harness.gateway.rules.faults import FaultRule, InjectedFault
+from harness.gateway.rules.faults import FaultRule
 from harness.gateway.rules.moving import Move
 from harness.gateway.storage import StorageLimits
 from harness.model.operation import Kind
@@ -141,13 +141,8 @@ class Model:
     def admit(self, table: str, key: str | None, asked: int, now_s: float, scanned: int = 0) -> str:
         """Decide about a request that succeeds if it passes, and end it.
 
-        Args:
-            key: Its partition; None for several.
-            asked: What it asks for, in the unit of the limits.
-            scanned: What it takes besides if it passes, such as the entities that a query scans.
-
-        Returns:
-            The rule that refuses it; empty if it passes.
+        Returns the rule that refuses it; empty if it passes. It asks for ``asked`` in the unit of
+        the limits, and takes ``scanned`` besides, such as the entities that a query scans.
         """
         if self.storage is not None:
             return self.storage.admit(table, key, asked, now_s, scanned)

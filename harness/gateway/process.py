@@ -27,14 +27,10 @@ _MOST_OUTPUT_BYTES = 64 * 1024
 
 
 class GatewayProcess(ChildProcess):
-    """A running gateway.
+    """A running gateway; see `start_gateway`.
 
     Attributes:
         url: Where it listens: scheme, host and port; empty before it listens.
-
-    Args:
-        upstream: Scheme, host and port of the endpoint behind it, or ``none``.
-        throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
     """
 
     def __init__(
@@ -65,24 +61,16 @@ class GatewayProcess(ChildProcess):
         self.limits = limits.provisioned(throughput)
 
     def counters(self) -> bytes:
-        """The page of counters, in JSON.
-
-        Raises:
-            SetupError: the gateway does not respond.
-        """
+        """See `read_counters`."""
         return read_counters(self.url)
 
 
 def read_counters(
     url: str, authority: Path | None = None, *, within_s: float = _COUNTERS_WITHIN_S
 ) -> bytes:
-    """The page of counters of the gateway at ``url``, in JSON.
+    """The page of counters of the gateway at ``url``, in JSON; a `SetupError` if it is not there.
 
-    Args:
-        authority: File of the authority that issued its certificate.
-
-    Raises:
-        SetupError: the gateway does not respond.
+    ``authority`` is the file of the authority that issued its certificate.
     """
     # A proxy named by the environment is not used for a host on this machine.
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]

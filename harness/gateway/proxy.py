@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import contextlib
 import datetime as dt
 import functools
-import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -29,13 +29,13 @@ from harness.gateway.dialect import dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan
+from harness.gateway.limits import InjectedFault
 from harness.gateway.links import route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
-from harness.gateway.reading import read_answer, with_top
+from harness.gateway.reading import read_answer, unpacked, with_top
 from harness.gateway.requests import NOTHING, Asked, read_request
 from harness.gateway.rules.counting import NO_ENTITIES, Count
-from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.upstream import Upstream, UpstreamMissing
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
@@ -44,6 +44,11 @@ from harness.model.outcome import Scope
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
 _RESET = Reply(ending=ReplyEnd.RESET)
+_UNSENT = (
+    *(InjectedFault.ERROR_500, InjectedFault.ERROR_503),
+    *(InjectedFault.RESET, InjectedFault.UNAPPLIED_WRITE),
+)
+"""Faults of requests that the endpoint does not get."""
 
 
 class Received(NamedTuple):
@@ -134,7 +139,8 @@ class Proxy:
         now_s = self._clock()
         received = Received(request, asked, now_s)
         if self._meter is not None and (reason := self._meter.take()):
-            return self._refuse_over_budget(received, reason)
+            answer = answers.error(403, "BudgetSpent", reason, request.headers, self._now())
+            return self._reply(received, answer, "refused", "budget")
         decision = self._model.decide(asked, now_s)
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
@@ -153,24 +159,14 @@ class Proxy:
             unreadable = request.defect in (Defect.MALFORMED, Defect.UNKNOWN_METHOD)
             self._meter.refused(unreadable=unreadable)
         rule, answer = refusal_of(request, self._now())
-        disposition = Disposition(result="refused", rule=rule, sent=str(answer.status))
-        self.counters.add(NOTHING, disposition)
+        self.counters.add(NOTHING, Disposition("refused", str(answer.status), rule=rule))
         return self._own(request, answer)
-
-    def _refuse_over_budget(self, received: Received, reason: str) -> Reply:
-        answer = answers.error(403, "BudgetSpent", reason, received.request.headers, self._now())
-        self._count(received, Disposition(result="refused", rule="budget", sent="403"), answer)
-        return self._own(received.request, answer)
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request = received.request
         answer = self._dialect.refusal(decision, received.asked, request.headers, self._now())
         sent = GONE if request.client.gone else str(decision.status)
-        disposition = Disposition(
-            result="refused", scope=decision.scope, rule=decision.rule, sent=sent
-        )
-        self._count(received, disposition, answer)
-        return self._own(request, answer)
+        return self._reply(received, answer, "refused", decision.rule, sent, decision.scope)
 
     async def _pass(self, received: Received) -> Reply:
         """Pass the request on, and its answer back."""
@@ -184,19 +180,11 @@ class Proxy:
 
     async def _fail(self, received: Received, fault: InjectedFault) -> Reply:
         """Apply a fault to the request."""
-        request, asked = received.request, received.asked
-        if fault in (InjectedFault.ERROR_500, InjectedFault.ERROR_503, InjectedFault.RESET):
-            return self._fail_undone(received, fault)
-        if fault is InjectedFault.UNAPPLIED_WRITE:
-            body = _unpacked(request)
-            answer = answers.acknowledged(asked, request.headers, body, self._now())
-            disposition = Disposition(result="fault", rule=fault, sent=str(answer.status))
-            self._count(received, disposition, answer)
-            return self._own(request, answer)
-        asked_for = await self._ask_or_reply(received)
-        if isinstance(asked_for, Reply):
-            return asked_for
-        answer = asked_for
+        if fault in _UNSENT:
+            return self._fail_unsent(received, fault)
+        answer = await self._ask_or_reply(received)
+        if isinstance(answer, Reply):
+            return answer
         if fault is InjectedFault.SLOW_ANSWER:
             await asyncio.sleep(self._model.slow_s)
             if answer.rest is not None:
@@ -208,21 +196,22 @@ class Proxy:
         answer = self._count_passed(received, answer, sent=HALF if half else RESET, rule=fault)
         return Reply(answer=answer, ending=ReplyEnd.HALF) if half else _RESET
 
-    def _fail_undone(self, received: Received, fault: InjectedFault) -> Reply:
-        headers, now = received.request.headers, self._now()
+    def _fail_unsent(self, received: Received, fault: InjectedFault) -> Reply:
+        request, now = received.request, self._now()
+        if fault is InjectedFault.UNAPPLIED_WRITE:
+            body = _unpacked(request)
+            answer = answers.acknowledged(received.asked, request.headers, body, now)
+            return self._reply(received, answer, "fault", fault)
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
             self._count(received, Disposition(result="fault", rule=fault, sent=RESET))
             return _RESET
         if fault is InjectedFault.ERROR_503:
-            answer = answers.refusal(503, Scope.PARTITION, headers, now)
+            answer = answers.refusal(503, Scope.PARTITION, request.headers, now)
         else:
             message = "The server encountered an internal error. Please retry the request."
-            answer = answers.error(500, "InternalError", message, headers, now)
-        self._count(
-            received, Disposition(result="fault", rule=fault, sent=str(answer.status)), answer
-        )
-        return self._own(received.request, answer)
+            answer = answers.error(500, "InternalError", message, request.headers, now)
+        return self._reply(received, answer, "fault", fault)
 
     async def _ask_or_reply(self, received: Received) -> GatewayAnswer | Reply:
         """Return the endpoint's answer, or the counted reply to a request without one."""
@@ -232,10 +221,7 @@ class Proxy:
             return self._missing(received, str(error))
         except UpstreamBroken:
             self._model.lost(received.asked)
-            disposition = Disposition(
-                result="fault", rule="upstream", sent=RESET, upstream=UNANSWERED
-            )
-            self._count(received, disposition)
+            self._count(received, Disposition("fault", RESET, Scope.NONE, "upstream", UNANSWERED))
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
@@ -303,7 +289,19 @@ class Proxy:
         headers = received.request.headers
         answer = answers.error(502, "UpstreamMissing", message, headers, self._now())
         self._model.not_done(received.asked, self._clock())
-        self._count(received, Disposition(result="fault", rule="upstream", sent="502"), answer)
+        return self._reply(received, answer, "fault", "upstream")
+
+    def _reply(
+        self,
+        received: Received,
+        answer: GatewayAnswer,
+        result: str,
+        rule: str,
+        sent: str = "",
+        scope: Scope = Scope.NONE,
+    ) -> Reply:
+        """Count a request that was not executed, and reply with an answer of the gateway."""
+        self._count(received, Disposition(result, sent or str(answer.status), scope, rule), answer)
         return self._own(received.request, answer)
 
     def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
@@ -395,14 +393,9 @@ def _is_target(request: Request) -> bool:
 
 def _unpacked(request: Request) -> bytes:
     """Return the body without its content coding; empty if it cannot be undone within the limit."""
-    body = request.body
-    if not body or b"content-encoding" not in request.headers.by_name:
-        return body
-    if request.headers["Content-Encoding"].strip().lower() != "gzip":
-        return b""
-    try:
-        decoder = zlib.decompressobj(wbits=31)
-        body = decoder.decompress(body, MAX_BODY_BYTES)
-    except zlib.error:
-        return b""
-    return b"" if decoder.unconsumed_tail else body
+    if not request.body or b"content-encoding" not in request.headers.by_name:
+        return request.body
+    with contextlib.suppress(ValueError):
+        if request.headers["Content-Encoding"].strip().lower() == "gzip":
+            return unpacked(request.body, MAX_BODY_BYTES)
+    return b""

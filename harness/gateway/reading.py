@@ -23,8 +23,6 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
-NOT_GZIP = (OSError, EOFError, zlib.error)
-"""Errors of a body that is not gzip."""
 _NOT_A_PAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 _ERROR_CODE = re.compile(rb'"odata\.error"\s*:\s*\{\s*"code"\s*:\s*"(\w+)"')
@@ -67,9 +65,7 @@ def read_answer(
 ) -> Answered:
     """Parse the answer to a request.
 
-    Args:
-        answer: The answer; its body is complete unless ``found`` is given.
-        found: Entities by PartitionKey in a page whose body was not kept.
+    ``found`` are the entities by PartitionKey in a page whose body was not kept.
     """
     status, headers = answer.status, answer.headers
     body_bytes = len(answer.body) if answer.length is None else answer.length
@@ -111,21 +107,19 @@ def entities_in(headers: Mapping[str, str], body: bytes) -> Sequence[tuple[str |
             body = body[body.index(b"{") : body.rindex(b"}") + 1]
         document = json.loads(body)
         return [(row.get("PartitionKey"), row.get("RowKey")) for row in document["value"]]
-    except (*NOT_GZIP, *_NOT_A_PAGE):
+    except _NOT_A_PAGE:
         return []
 
 
-def unpacked(body: bytes) -> bytes:
-    """Undo gzip.
-
-    Raises:
-        ValueError: the body is larger than `MAX_PAGE_BYTES`.
-        OSError, EOFError, zlib.error: the body is not gzip, or incomplete; see `NOT_GZIP`.
-    """
-    with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
-        plain = file.read(MAX_PAGE_BYTES + 1)
-    if len(plain) > MAX_PAGE_BYTES:
-        raise ValueError("larger than a page")
+def unpacked(body: bytes, most: int = MAX_PAGE_BYTES) -> bytes:
+    """Undo gzip; a `ValueError` if it is incomplete or another text, or holds more bytes."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+            plain = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError("not gzip") from error
+    if len(plain) > most:
+        raise ValueError("too large")
     return plain
 
 
@@ -135,11 +129,7 @@ def with_top(target: str, rows: int) -> str:
 
 
 def with_parameters(target: str, said: Mapping[str, str | None]) -> str:
-    """Return a target whose query has these parameters, and the others as before.
-
-    Args:
-        said: Values by name; None removes a parameter.
-    """
+    """Return a target whose query has these parameters, or not if None, and others as before."""
     path, _, query = target.partition("?")
     kept = [item for item in parse_qsl(query, keep_blank_values=True) if item[0] not in said]
     kept += [(name, value) for name, value in said.items() if value is not None]

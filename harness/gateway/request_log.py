@@ -33,11 +33,8 @@ class RequestLog(Meter):
     A request whose answer was lost on its way has the status with which the service answered. One
     that never reached the service has no line.
 
-    Args:
-        complain: Takes a sentence if the log ends early because the disk is full.
-
-    Raises:
-        SetupError: the file cannot be written.
+    ``complain`` takes a sentence if the log ends early because the disk is full. A `SetupError`
+    says that the file cannot be written.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
@@ -64,7 +61,6 @@ class RequestLog(Meter):
         answer: GatewayAnswer | None,
         now_s: float,
     ) -> None:
-        """Write the line of a request."""
         status = next(filter(str.isdigit, (disposition.sent, disposition.upstream)), None)
         if status is None or self._broken:
             return

@@ -177,11 +177,7 @@ NOTHING = Asked(kind=None)
 
 
 def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
-    """Parse a request.
-
-    Args:
-        target: Path and query, percent-encoded.
-    """
+    """Parse a request; ``target`` is percent-encoded."""
     path, _, query = target.partition("?")
     segment = _resource(path)
     patches = method == "PATCH"
@@ -267,11 +263,9 @@ def _read_query(table: str, query: str) -> Asked:
         return NOTHING
     keys = key_ranges(parameters.get("$filter", ""))
     partition_key = keys.only
-    if "NextPartitionKey" in parameters:
-        first = _continued_at(parameters["NextPartitionKey"])
-        row = _continued_at(parameters.get("NextRowKey", ""))
-        if first is not None:
-            keys = keys.since((first, row or ""))
+    first = _continued_at(parameters.get("NextPartitionKey"), parameters.get("NextRowKey"))
+    if first is not None:
+        keys = keys.within(first)
     top = parameters.get("$top", "")
     return Asked(
         kind=Kind.QUERY,
@@ -285,7 +279,12 @@ def _read_query(table: str, query: str) -> Asked:
     )
 
 
-def _continued_at(token: str) -> str | None:
+def _continued_at(partition_token: str | None, row_token: str | None) -> Key | None:
+    partition_key = None if partition_token is None else _decoded(partition_token)
+    return None if partition_key is None else (partition_key, _decoded(row_token or "") or "")
+
+
+def _decoded(token: str) -> str | None:
     """Decode a continuation: base64; Azure puts exclamation marks before it and - for =."""
     try:
         encoded = token.rpartition("!")[2].replace("-", "=")
@@ -296,11 +295,8 @@ def _continued_at(token: str) -> str | None:
 
 def continuation_key(headers: Mapping[str, str]) -> Key | None:
     """Return the key at which the next page of a query begins; None on the last page."""
-    token = headers.get("x-ms-continuation-NextPartitionKey")
-    first = None if token is None else _continued_at(token)
-    if first is None:
-        return None
-    return first, _continued_at(headers.get("x-ms-continuation-NextRowKey", "")) or ""
+    tokens = (headers.get(f"x-ms-continuation-Next{name}") for name in _KEYS)
+    return _continued_at(*tokens)
 
 
 def _read_insert(table: str, body: bytes) -> Asked:
@@ -392,10 +388,13 @@ def properties_in(asked: Asked, body: bytes, names: Sequence[str]) -> tuple[dict
 
     What cannot be read has no values.
     """
+    return tuple([_values(written, names) for written in _written_bodies(asked, body)])
+
+
+def _written_bodies(asked: Asked, body: bytes) -> Sequence[bytes]:
     if asked.kind is Kind.TRANSACTION:
-        parts = batch_parts(body)
-        return tuple([_values(part.body, names) for part in parts if part.method != "GET"])
-    return (_values(body, names),) if asked.writes else ()
+        return [part.body for part in batch_parts(body) if part.method != "GET"]
+    return (body,) if asked.writes else ()
 
 
 def _values(body: bytes, names: Sequence[str]) -> dict[str, str]:
@@ -413,9 +412,7 @@ def _values(body: bytes, names: Sequence[str]) -> dict[str, str]:
 
 def weights_in(asked: Asked, body: bytes) -> tuple[Weight, ...]:
     """Return the weight of each entity that a request writes, in the order of ``asked.rows``."""
-    if asked.kind is Kind.TRANSACTION:
-        return tuple([_weight(part.body) for part in batch_parts(body) if part.method != "GET"])
-    return (_weight(body),) if asked.writes else ()
+    return tuple([_weight(written) for written in _written_bodies(asked, body)])
 
 
 def _weight(body: bytes) -> Weight:

@@ -85,11 +85,9 @@ async def serve(
         ready: Called with the URL of the gateway once it listens.
         stop: Set to stop the gateway; requests in hand get their replies within 3 s.
         tls: Certificate to listen with TLS; None listens in plain HTTP.
-        interception: Hosts for which the gateway is a forward proxy too, in plain HTTP; None is no
-            proxy.
+        interception: Hosts for which the gateway is a forward proxy too, in plain HTTP.
         times: Time limits of the clients' connections; None for the usual ones.
-        answered_within_s: Time limit for an answer of the endpoint.
-        meter: Sees every request; None for nobody.
+        answered_within_s: See `Upstream`.
         looks_ahead: False if the gateway may send no request of its own.
         shared: Whether other processes listen at the same address.
         clock: UTC seconds, steady; None for an own clock.

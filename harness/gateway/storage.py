@@ -136,13 +136,17 @@ class StorageLimits:
         self.alone = set()
         entities, ranges = demand.entities, self._ranges
         metered = self._partitions.metered(entities, until_s - since_s)
-        asked = self._partitions.asked(metered, entities, more)
+        # What the metered partitions, and those of further requests, are asked for in all.
+        asked = {(table, key): count + more.get((table, key), 0) for table, key, count in metered}
+        for (table, key), count in more.items():
+            if key is not None:
+                asked[table, key] = count + entities.get((table, key), 0)
         self._metered = asked
         whole = demand.total + sum(more.values())
         capacity = self._partitions.capacity
         # Whatever a partition is asked for, no more of it comes further than its bucket passes.
         passing = whole - sum(
-            count - self._partitions.most(table, key, since_s, until_s)
+            count - self.bucket(table, key, since_s).most(since_s, until_s)
             for (table, key), count in asked.items()
             if count > capacity
         )
@@ -266,11 +270,8 @@ class StorageLimits:
     ) -> None:
         """Note what became of requests that were decided about by the buckets alone.
 
-        Args:
-            key: Their partition; None for several.
-            entities: What passed.
-            refused_s: The first and last instant of a refusal; empty if there was none.
-            now_s: The middle of the time.
+        ``entities`` passed; ``refused_s`` is the first and last instant of a refusal, if there was
+        one, and ``now_s`` the middle of the time.
         """
         place = self._ranges.find(table, key or "")
         for at_s in refused_s:
@@ -401,11 +402,7 @@ class Passage:
         self._entrances: dict[Place, Entrance | None] = {}
 
     def admit(self, place: Place, asked: int, taken: int, now_s: float) -> str:
-        """Decide about a request that succeeds if it passes.
-
-        Returns:
-            The rule that refuses it; empty if it passes.
-        """
+        """Decide about a request; see `Model.admit`. ``taken`` includes what it asks for."""
         entrances = self._entrances
         if place not in entrances:
             entrances[place] = self._entrance(place)

@@ -26,14 +26,9 @@ _NAME = re.compile(rf"[0-9A-Fa-f.:]+|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 
 
 def given_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """Return the context of a certificate in files.
+    """Return the context of a certificate with its chain, and its private key, in PEM files.
 
-    Args:
-        certificate: The certificate, with its chain, in PEM.
-        key: The private key in PEM; None if ``certificate`` holds it.
-
-    Raises:
-        SetupError: the files cannot be read, or do not belong together.
+    Without ``key`` the first file holds both. A `SetupError` says that they cannot be used.
     """
     for option, path in (("--tls-cert", certificate), ("--tls-key", key)):
         if path is not None and not path.is_file():
@@ -53,15 +48,10 @@ def given_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
 def made_certificate(
     folder: Path, host: str, more: Sequence[str] = ()
 ) -> tuple[ssl.SSLContext, Path]:
-    """Make an authority and a certificate for the names of this machine.
+    """Make an authority and a certificate for the names of this machine, ``host`` and ``more``.
 
-    Args:
-        folder: A private folder; the authority's certificate and the server's files go there.
-        host: Name or address that the gateway listens on.
-        more: Further names, which may begin with ``*.``.
-
-    Returns:
-        The context, and the file with the authority's certificate, which clients have to trust.
+    The files go into ``folder``, which has to be private. A name may begin with ``*.``. Returns the
+    context, and the file with the authority's certificate, which clients have to trust.
     """
     authority = trustme.CA(path_length=0, organization_name="Authority of a table gateway")
     # Among them are those of the production form for any account.

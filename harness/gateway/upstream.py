@@ -53,7 +53,8 @@ class Upstream:
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._answered_within_s = answered_within_s
-        self._idle: list[UpstreamConnection] = []
+        self.idle: list[UpstreamConnection] = []
+        """Connections that are kept for the next request."""
         self._open: set[UpstreamConnection] = set()
 
     async def __aenter__(self) -> Self:
@@ -90,14 +91,10 @@ class Upstream:
         connection = self._kept() or await self._connected()
         return await connection.ask(head + body, no_body=method == "HEAD")
 
-    def release(self, connection: UpstreamConnection) -> None:
-        """Keep a connection for the next request."""
-        self._idle.append(connection)
-
     def _kept(self) -> UpstreamConnection | None:
-        while self._idle:
+        while self.idle:
             # The latest one, so that unneeded connections get old.
-            connection = self._idle.pop()
+            connection = self.idle.pop()
             if connection.fresh:
                 return connection
             connection.close()
@@ -125,17 +122,14 @@ class Upstream:
             now_s = loop.time()
             for connection in tuple(self._open):
                 connection.check(now_s)
-            while self._idle and now_s - self._idle[0].idle_since_s >= _IDLE_S:
-                self._idle.pop(0).close()
+            while self.idle and now_s - self.idle[0].idle_since_s >= _IDLE_S:
+                self.idle.pop(0).close()
 
 
 class UpstreamConnection(asyncio.Protocol):
     """One connection, with one request at a time.
 
-    Args:
-        pool: Where the connection waits for the next request.
-        opened: The connections that are open; this one is in it while it is.
-        answered_within_s: Time limit for an answer, and for each further piece of a large one.
+    Between requests it waits in ``pool``; it is in the set ``opened`` while it is open.
     """
 
     def __init__(
@@ -169,14 +163,9 @@ class UpstreamConnection(asyncio.Protocol):
         return self.usable and self._loop.time() - self.idle_since_s < _IDLE_S
 
     def ask(self, request: bytes, *, no_body: bool) -> Awaitable[GatewayAnswer]:
-        """Send one request, and return its response when it has come.
+        """Send a request, and return its response when it has come, or raise `UpstreamBroken`.
 
-        Args:
-            request: Head and body.
-            no_body: True if the response has no body whatever its head says.
-
-        Raises:
-            UpstreamBroken: there was no complete response.
+        With ``no_body`` the response has none, whatever its head says.
         """
         self._no_body = no_body
         self._complete = False
@@ -190,11 +179,6 @@ class UpstreamConnection(asyncio.Protocol):
         return answer
 
     async def next_piece(self) -> bytes:
-        """Return the next piece of a large answer after what `ask` returned; empty at the end.
-
-        Raises:
-            UpstreamBroken: there was no complete response.
-        """
         assert self._rest is not None
         while not self._rest:
             if self._broken is not None:
@@ -314,7 +298,7 @@ class UpstreamConnection(asyncio.Protocol):
     def _release(self) -> None:
         if self.usable:
             self.idle_since_s = self._loop.time()
-            self._pool.release(self)
+            self._pool.idle.append(self)
         else:
             self._transport.close()
 

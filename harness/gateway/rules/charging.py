@@ -46,9 +46,7 @@ def charged_for(
 ) -> Charges:
     """The charge of a request that was answered.
 
-    Args:
-        scanned: Entities that a page of a query scanned, by PartitionKey.
-        contents: The rows before the request changed them.
+    ``scanned`` is what a page of a query scanned, ``contents`` the rows before the request.
     """
     kind = asked.kind
     if kind is None:

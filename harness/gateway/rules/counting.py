@@ -95,10 +95,10 @@ def _scanned_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
     """Return the ranges that the page scanned, and whether their end is known."""
     assert asked.keys is not None
     if answered.next_key is not None:
-        return asked.keys.until(answered.next_key), True
+        return asked.keys.within(end=answered.next_key), True
     if asked.top is None or answered.returned < asked.top:
         return asked.keys, True
     # The page is full: the scan ended at its last entity.
     if answered.last is None:
         return IndexRanges(()), False
-    return asked.keys.until((answered.last[0], after(answered.last[1]))), True
+    return asked.keys.within(end=(answered.last[0], after(answered.last[1]))), True

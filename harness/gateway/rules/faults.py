@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import itertools
 import random
 
-from harness.gateway.limits import Faults
+from harness.gateway.limits import Faults, InjectedFault
 
-
-class InjectedFault(enum.StrEnum):
-    """A fault of one request, in the order of `Faults.shares`."""
-
-    ERROR_500 = "error_500"
-    ERROR_503 = "error_503"
-    RESET = "reset"
-    HALF_ANSWER = "half_answer"
-    SLOW_ANSWER = "slow_answer"
-    LOST_ANSWER = "lost_answer"
-    UNAPPLIED_WRITE = "unapplied_write"
-
-    @property
-    def writes_only(self) -> bool:
-        return self in (InjectedFault.LOST_ANSWER, InjectedFault.UNAPPLIED_WRITE)
+_OF_WRITES = (InjectedFault.LOST_ANSWER, InjectedFault.UNAPPLIED_WRITE)
 
 
 class FaultRule:
@@ -30,7 +15,7 @@ class FaultRule:
 
     def __init__(self, faults: Faults) -> None:
         self._rng = random.Random(f"{faults.seed}/faults")
-        self._until = tuple(zip(itertools.accumulate(faults.shares()), InjectedFault, strict=True))
+        self._until = tuple(zip(itertools.accumulate(faults.shares), InjectedFault, strict=True))
         self._drawn = self._until[-1][0] > 0
         self._stalls = faults.stalls
         self.any = self._drawn or bool(faults.stalls)
@@ -42,7 +27,7 @@ class FaultRule:
             return None
         chance = self._rng.random()
         fault = next((fault for until, fault in self._until if chance < until), None)
-        return None if fault is not None and fault.writes_only and not writes else fault
+        return None if fault in _OF_WRITES and not writes else fault
 
     def stalled_for_s(self, elapsed_s: float) -> float:
         """Return how long a request that arrives now waits for the end of a stall."""

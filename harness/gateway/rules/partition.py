@@ -6,7 +6,7 @@ partitions". Every PartitionKey of a table is a partition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.gateway.demand import Place
 from harness.gateway.limits import Rate
@@ -54,10 +54,6 @@ class PartitionRule:
             return entities <= self.capacity
         return bucket.holds(entities, now_s)
 
-    def most(self, table: str, key: str, since_s: float, until_s: float) -> float:
-        """The entities that a partition passes at most in some time, if none are scanned."""
-        return self.bucket(table, key, since_s).most(since_s, until_s)
-
     def metered(self, entities: Mapping[Place, int], seconds: float) -> list[tuple[str, str, int]]:
         """Table, key and entities of the partitions whose buckets matter.
 
@@ -73,19 +69,6 @@ class PartitionRule:
             for (table, key), count in entities.items()
             if key is not None and (count > least or (table, key) in buckets)
         ]
-
-    @staticmethod
-    def asked(
-        metered: Sequence[tuple[str, str, int]],
-        entities: Mapping[Place, int],
-        more: Mapping[Place, int],
-    ) -> dict[tuple[str, str], int]:
-        """What the metered partitions, and those of further requests, are asked for in all."""
-        asked = {(table, key): count + more.get((table, key), 0) for table, key, count in metered}
-        for (table, key), count in more.items():
-            if key is not None:
-                asked[table, key] = count + entities.get((table, key), 0)
-        return asked
 
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
         self.bucket(table, key, now_s).take(entities, now_s)

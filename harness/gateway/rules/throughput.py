@@ -9,6 +9,7 @@ taken from the next seconds.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from harness.gateway.limits import RequestUnitLimits
@@ -17,23 +18,21 @@ from harness.model.physical_partitions import share_ru_per_s
 from harness.model.request_units import RU
 
 
+@dataclasses.dataclass(slots=True)
 class _Budget:
     """What one physical partition may still use. Amounts are in hundredths of an RU.
 
     Attributes:
         second: The second that it is about.
         level: Left of the share; negative if more was charged.
-        used: Charged in this second.
         burst: Unused shares of earlier seconds.
+        used: Charged in this second.
     """
 
-    __slots__ = ("burst", "level", "second", "used")
-
-    def __init__(self, second: int, level: int, burst: BurstCapacity) -> None:
-        self.second = second
-        self.level = level
-        self.used = 0
-        self.burst = burst
+    second: int
+    level: int
+    burst: BurstCapacity
+    used: int = 0
 
 
 class ThroughputRule:

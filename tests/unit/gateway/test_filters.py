@@ -195,7 +195,7 @@ def test_rows_narrow_the_scan_within_a_partition_only() -> None:
 def test_a_continued_scan_begins_in_the_middle_of_a_partition() -> None:
     """The part from a key on, and the part before it, are all there is."""
     ranges = key_ranges("PartitionKey eq 'a' or PartitionKey eq 'c'")
-    rest, done = ranges.since(("c", "k")), ranges.until(("c", "k"))
+    rest, done = ranges.within(("c", "k")), ranges.within(end=("c", "k"))
     keys = [(partition, row) for partition in "abcd" for row in "jkl"]
     assert [key for key in keys if key in rest] == [("c", "k"), ("c", "l")]
     assert {key for key in keys if key in done} == {("a", row) for row in "jkl"} | {("c", "j")}

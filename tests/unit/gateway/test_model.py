@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness.gateway.limits import (
     Faults,
     GatewayLimits,
+    InjectedFault,
     Moving,
     Rate,
     Servers,
@@ -23,7 +24,6 @@ from harness.gateway.model import Decision, Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite
 from harness.gateway.rules.bucket import Bucket
-from harness.gateway.rules.faults import InjectedFault
 from harness.gateway.rules.ranges import MOST_RANGES
 from harness.gateway.storage import StorageLimits
 from harness.model.operation import Kind
