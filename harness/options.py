@@ -250,10 +250,7 @@ def add_endpoint_options(
 ) -> None:
     """Add the options of commands that send a few requests to an endpoint.
 
-    Args:
-        host: The help of ``--host``.
-        billed: What an account is billed for, which the help of ``--remote-ok`` ends with.
-        required: The command needs ``--host``.
+    ``host`` is the help of ``--host``; that of ``--remote-ok`` ends with what is ``billed``.
     """
     parser.add_argument("-H", "--host", required=required, metavar="URL", action=Joined, help=host)
     parser.add_argument(
@@ -278,11 +275,7 @@ def swarm_name(text: str) -> str:
 
 
 def traced_properties(options: argparse.Namespace) -> tuple[str, ...]:
-    """The properties that ``--trace-properties`` names.
-
-    Raises:
-        SetupError: they are invalid, or nothing is traced.
-    """
+    """The properties that ``--trace-properties`` names; a `SetupError` if they are invalid."""
     given = options.trace_properties or ""
     names = tuple(filter(None, (name.strip() for name in given.split(","))))
     if names and options.trace is None:
@@ -304,10 +297,8 @@ def traced_properties(options: argparse.Namespace) -> tuple[str, ...]:
 def aliases_from(environ: Mapping[str, str], options: argparse.Namespace) -> Aliases | None:
     """The aliases that ``--redact-keys`` asks for; None if keys are shown.
 
-    They are made with the secret in the environment, or a random one.
-
-    Raises:
-        SetupError: keys would be shown although an option says what their aliases keep.
+    They are made with the secret in the environment, or a random one. A `SetupError` says that keys
+    would be shown although an option says what their aliases keep.
     """
     if not options.redact_keys:
         if options.keep_prefixes:

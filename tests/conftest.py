@@ -14,7 +14,7 @@ from tests.support.certificates import CertificateFiles, certificate
 from tests.support.fork_server import ForkServer
 
 if TYPE_CHECKING:
-    from harness.endpoint.azurite import AzuriteProcess
+    from harness.endpoint.azurite.process import AzuriteProcess
     from harness.endpoint.endpoint import Endpoint
     from tests.support.command import Command
     from tests.support.locust_process import Stress
@@ -109,7 +109,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 @pytest.fixture(scope="session")
 def azurite() -> Iterator[AzuriteProcess]:
     """One real Azurite for all tests of the process."""
-    from harness.endpoint.azurite import start_azurite
+    from harness.endpoint.azurite.process import start_azurite
 
     with start_azurite() as process:
         yield process

@@ -25,7 +25,7 @@ from harness.doctor.endpoint import EXPECTED_TRANSACTIONS, MOST_TRANSACTIONS, Ex
 from harness.doctor.generator import SESSIONS, capacity_checks, generate
 from harness.doctor.machine import load_part, machine_checks, watch_idle
 from harness.endpoint.accounts import listed
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.model.auth_mode import in_mode
 from harness.model.errors import SetupError
 from harness.model.sessions import TABLE_SESSIONS

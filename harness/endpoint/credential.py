@@ -73,10 +73,7 @@ class Credential(abc.ABC):
 
     @abc.abstractmethod
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """The ``Authorization`` header of a request with these headers; empty where it has none.
-
-        ``path`` is the path as it is sent, without the query.
-        """
+        """The header of a request for this path, without its query, as it is sent; may be empty."""
 
     @abc.abstractmethod
     def for_sdk(self) -> dict[str, Any]:
@@ -110,8 +107,7 @@ class Credential(abc.ABC):
 class SharedKey(Credential):
     """An account key, which signs verb, type, date and path (Shared Key of the Table service).
 
-    Raises:
-        ValueError: the key is not base64.
+    A `ValueError` says that it is not base64.
     """
 
     noun: ClassVar[str] = "key"

@@ -139,14 +139,10 @@ class EntityFactory:
     def properties(
         self, partition_key: str, row_key: str, version: int, number: int = 0
     ) -> dict[str, EdmValue]:
-        """Properties for one entity.
+        """Properties for one entity; a `ValueError` if the wanted size is too small for the keys.
 
-        Args:
-            version: Varies the content from one write to the next.
-            number: Of the entity; determines `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
-
-        Raises:
-            ValueError: the wanted size is too small for these keys.
+        ``version`` varies the content from one write to the next. The number of the entity
+        determines `NUMBER_PROPERTY` and `GROUP_PROPERTY`.
         """
         key_length = characters(partition_key + row_key)
         template = self._templates.get(key_length)

@@ -50,11 +50,9 @@ class TransactionTooLargeError(ValueError):
 
 
 def bounded_transaction(parts: Sequence[Operation], *, name: str = "") -> Operation:
-    """The entity group transaction of ``parts``, if it has at most 4 MiB as sent.
+    """The entity group transaction of ``parts``; a `ValueError` if they cannot be one.
 
-    Raises:
-        TransactionTooLargeError: it has more bytes.
-        ValueError: the parts cannot be one transaction.
+    It is a `TransactionTooLargeError` if they have more than 4 MiB as sent.
     """
     size = sum(PART_OVERHEAD_BYTES + _bytes_sent(part) for part in parts)
     if size > MAX_TRANSACTION_BYTES:
@@ -140,10 +138,7 @@ class OperationFactory:
     ) -> Operation:
         """Query of a partition, or of the whole table if ``partition_key`` is None.
 
-        Args:
-            key_range: The keys to scan, and how many entities there are, if known.
-            select: Properties to return; empty is all.
-            top: The largest number of entities to return; None is all.
+        ``key_range`` may say how many entities there are. An empty ``select`` is all properties.
         """
         return new_operation(
             kind=Kind.QUERY,
@@ -209,11 +204,9 @@ class OperationFactory:
                 merged entity is never filled up.
             etag: Update or delete only if the entity still has this ETag.
         """
-        content = properties
+        content = None if properties is None else self.__entities.marked(properties)
         if properties is not None and fill and kind not in _MERGES:
             content = self.__entities.filled(partition_key, row_key, properties)
-        elif properties is not None:
-            content = self.__entities.marked(properties)
         return new_operation(
             kind=kind,
             partition_key=partition_key,

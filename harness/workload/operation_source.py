@@ -78,8 +78,7 @@ def operations_by_task(
 ) -> Iterator[tuple[int, Operation]]:
     """The operations of ``source`` without end, each with the number of its task.
 
-    Raises:
-        SetupError: 1,000 consecutive tasks have no operation.
+    A `SetupError` says that 1,000 consecutive tasks have no operation.
     """
     rows = _Rows(source)
     number = empty = 0

@@ -119,45 +119,30 @@ class Queries:
 
     def row_range(self, partition: int, rng: random.Random) -> Operation:
         """Consecutive rows of one partition: a range of RowKeys if these keep the order."""
-        design = self._design
-        rows = design.rows.of(partition)
+        design, still = self._design, self._still
+        rows, partition_key = design.rows.of(partition), design.partition_key(partition)
         count = min(self._shape.rows, rows)
         first = int(rng.random() * (rows - count + 1))
         number = design.rows.before(partition) + first
+        numbers = (number, number + count)
+        if design.row_order == 0 and self._order is None:
+            whole = new_key_range(entities=rows, exact=still)
+            return self._query(partition_key, whole, numbers=numbers)
         low, high = first, first + count - 1
-        if design.row_order == 0 and self._order is not None:
-            start_key = design.row_key(partition, low)
-            end_key = design.row_key(partition, high) + _AFTER
-            keys = self._row_keys(partition)
-            scanned = bisect.bisect_left(keys, end_key) - bisect.bisect_left(keys, start_key)
-            return self._query(
-                design.partition_key(partition),
-                new_key_range(
-                    row_from=start_key,
-                    row_before=end_key,
-                    entities=max(0, scanned),
-                    exact=self._still,
-                    wanted=count,
-                ),
-                numbers=(number, number + count),
-            )
-        if design.row_order == 0:
-            return self._query(
-                design.partition_key(partition),
-                new_key_range(entities=rows, exact=self._still),
-                numbers=(number, number + count),
-            )
         if design.row_order < 0:
             low, high = high, low
-        return self._query(
-            design.partition_key(partition),
-            new_key_range(
-                row_from=design.row_key(partition, low),
-                row_before=design.row_key(partition, high) + _AFTER,
-                entities=count,
-                exact=design.rows_stay or self._still,
-            ),
+        start = design.row_key(partition, low)
+        end = design.row_key(partition, high) + _AFTER
+        if design.row_order:
+            exact = design.rows_stay or still
+            bounds = new_key_range(row_from=start, row_before=end, entities=count, exact=exact)
+            return self._query(partition_key, bounds)
+        keys = self._row_keys(partition)
+        scanned = max(0, bisect.bisect_left(keys, end) - bisect.bisect_left(keys, start))
+        bounds = new_key_range(
+            row_from=start, row_before=end, entities=scanned, exact=still, wanted=count
         )
+        return self._query(partition_key, bounds, numbers=numbers)
 
     def _row_keys(self, partition: int) -> list[str]:
         """The loaded RowKeys of a partition in order; the last few partitions are remembered."""
@@ -183,37 +168,22 @@ class Queries:
         count = min(self._shape.partitions, design.count)
         first = int(rng.random() * (design.count - count + 1))
         end = first + count
-        start_number, end_number = rows.before(first), rows.before(end)
-        if self._order is not None:
-            start_key = design.partition_key(first)
-            end_key = design.partition_key(end) if end < design.count else None
-            # The filter leaves only what the application asks for: what it returns was not missed.
-            return self._query(
-                WHOLE_TABLE,
-                new_key_range(
-                    partition_from=start_key,
-                    partition_before=end_key,
-                    entities=self._order.between(start_key, end_key),
-                    exact=self._still,
-                    wanted=end_number - start_number,
-                ),
-                numbers=(start_number, end_number),
-            )
-        if not design.in_order:
-            return self._query(
-                WHOLE_TABLE,
-                new_key_range(entities=rows.total, exact=self._still),
-                numbers=(start_number, end_number),
-            )
-        return self._query(
-            WHOLE_TABLE,
-            new_key_range(
-                partition_from=design.partition_key(first),
-                partition_before=design.partition_key(end) if end < design.count else None,
-                entities=end_number - start_number,
-                exact=self._still,
-            ),
+        numbers = start_number, end_number = rows.before(first), rows.before(end)
+        if not design.in_order and self._order is None:
+            whole = new_key_range(entities=rows.total, exact=self._still)
+            return self._query(WHOLE_TABLE, whole, numbers=numbers)
+        start_key = design.partition_key(first)
+        end_key = design.partition_key(end) if end < design.count else None
+        order, wanted = self._order, end_number - start_number
+        bounds = new_key_range(
+            partition_from=start_key,
+            partition_before=end_key,
+            entities=wanted if order is None else order.between(start_key, end_key),
+            exact=self._still,
+            wanted=None if order is None else wanted,
         )
+        # The filter leaves only what the application asks for: what it returns was not missed.
+        return self._query(WHOLE_TABLE, bounds, numbers=None if order is None else numbers)
 
     def table(self) -> Operation:
         entities = self._design.rows.total

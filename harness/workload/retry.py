@@ -59,11 +59,9 @@ class ExponentialBackoff:
 def next_delay_s(
     policy: RetryPolicy, attempts: Sequence[Attempt], rng: random.Random, longest_s: float
 ) -> float | None:
-    """Seconds until the operation is sent again; None if it is not.
+    """Seconds until the operation is sent again after these attempts; None if it is not.
 
-    Args:
-        attempts: All attempts so far; the last one failed.
-        longest_s: Upper limit of the wait that the service requests (``Retry-After``).
+    ``longest_s`` is the upper limit of the wait that the service requests (``Retry-After``).
     """
     last = attempts[-1]
     if not is_retryable(last):

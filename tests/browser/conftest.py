@@ -10,7 +10,7 @@ import locust  # noqa: F401
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from tests.support.web_pages import UPDATE, Pages
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.measure.record.record import RunRecord
 from harness.profile.profile_loader import shipped_names
 

@@ -10,7 +10,7 @@ from typing import Any
 import gevent
 import gevent.lock
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.measure.record.record import RunRecord
 from tests.support.certificates import certificate
 from tests.support.faulty_service.books import Books, differences

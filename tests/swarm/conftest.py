@@ -8,7 +8,7 @@ from typing import Any
 import locust  # noqa: F401
 import pytest
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
 from tests.support.proxy import Proxy
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import gevent
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.gateway.limits import limits_path
 from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from azure.data.tables import TableClient, TableServiceClient
 
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint
 from tests.support.certificates import CertificateFiles, certificate
 from tests.support.locust_process import QUICK, LocustProcess, Stress, wait_until

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from tests.support.faulty_runs import Case, Runs
 from tests.support.locust_process import Stress, forked
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from tests.support.certificates import CertificateFiles
 from tests.support.entra import OBJECT_ID, SECRET, TENANT, ManagedIdentity
 from tests.support.locust_process import QUICK, LocustProcess, Stress, forked, wait_until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.endpoint.admin.tables import create_table, list_tables
-from harness.endpoint.azurite import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import endpoint_from
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.measure.record.record import RunRecord

@@ -9,7 +9,7 @@ import gevent
 import gevent.lock
 import pytest
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from tests.support.locust_process import Stress
 from tests.support.situation import Played
 from tests.swarm.situations import SITUATIONS, Situation, Stage

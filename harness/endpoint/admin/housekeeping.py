@@ -52,8 +52,7 @@ class Housekeeping:
         work: Callable[[], _T],
         *,
         within_s: float | None,
-        note: Callable[[], str] | None = None,
-        quiet: bool = False,
+        note: Callable[[], str] | None = str,
     ) -> _T:
         """Execute a step and return its result. What ends the wait, even Ctrl-C, ends the step.
 
@@ -61,7 +60,7 @@ class Housekeeping:
             doing: The step, for lines and errors: "creating the table x".
             work: Executes the step. Its errors are raised here.
             within_s: Time limit in seconds; None where the step has a limit of its own.
-            quiet: True where the step reports its own progress.
+            note: More for each line of progress; None where the step reports its own.
 
         Raises:
             Ambiguous: the step exceeded its time limit.
@@ -74,7 +73,7 @@ class Housekeeping:
         self._ended = False
         step = self._step = gevent.spawn(wrap_errors(Exception, work))
         try:
-            self._wait(step, doing, within_s, None if quiet else note or str)
+            self._wait(step, doing, within_s, note)
         finally:
             self._step = None
             step.kill(timeout=_DIES_WITHIN_S)

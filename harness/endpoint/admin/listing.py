@@ -80,9 +80,7 @@ class Listing:
     def send(self, connection: http.client.HTTPConnection, now_s: float) -> ListingResponse:
         """Send the request, dated ``now_s`` UTC seconds.
 
-        Raises:
-            OSError: the connection broke.
-            http.client.HTTPException: the response is not HTTP, or too large.
+        An `OSError` says that the connection broke, an `HTTPException` that the response is none.
         """
         credential, date = self._endpoint.credential, formatdate(now_s, usegmt=True)
         headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
@@ -161,10 +159,8 @@ class RoundTrips(NamedTuple):
 def round_trips(endpoint: Endpoint, budget: Budget) -> RoundTrips:
     """Send 50 requests that list one item each, or as many as fit into 15 s.
 
-    Each takes one billable transaction from the budget.
-
-    Raises:
-        SetupError: a response is missing.
+    Each takes one billable transaction from the budget. A `SetupError` says that a response is
+    missing.
     """
     context = trust_context(os.environ)
     progress: list[_Sent] = []

@@ -36,18 +36,16 @@ class ProbeRequest:
 
     def __init__(self, endpoint: Endpoint, resource: str) -> None:
         self._endpoint = endpoint
+        self._where = f"{endpoint.hostname} port {endpoint.port}"
         self._listing = Listing(endpoint, resource)
         # How far the request has come, for the sentence about its failure.
         self._stage = "looking up the host name"
 
     def send(self, *, context: ssl.SSLContext, timeout_s: float, now_s: float) -> ListingResponse:
-        """Send the request once; the response may have any status.
+        """Send the request once, dated ``now_s`` UTC seconds; the response may have any status.
 
         It is waited for up to ``timeout_s``: a name look-up has no time-out, and a host that sends
-        a byte a second would outlast any other. The date of the request is ``now_s`` UTC seconds.
-
-        Raises:
-            SetupError: no response came; the sentence names host, port and reason.
+        a byte a second would outlast any other. A `SetupError` says why no response came.
         """
         try:
             return bounded(lambda: self._exchange(context, timeout_s, now_s), timeout_s)
@@ -68,10 +66,6 @@ class ProbeRequest:
             return self._listing.send(connection, now_s)
         finally:
             connection.close()
-
-    @property
-    def _where(self) -> str:
-        return f"{self._endpoint.hostname} port {self._endpoint.port}"
 
     def _sentence(self, error: Exception) -> str:
         """Why no response came. Only texts of the socket layer are shown: they hold no secret."""
@@ -109,13 +103,10 @@ def check(
 
     The request lists the tables of the account; with a SAS for one table, entities of that table.
     A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
-    `harness.endpoint.http.pool`).
+    `harness.endpoint.http.pool`). A `SetupError` says why a run against the endpoint cannot work.
 
     Returns:
         What answered, which the address of an endpoint on this machine does not tell.
-
-    Raises:
-        SetupError: a run against the endpoint cannot work; the sentence says why.
     """
     credential = endpoint.credential
     if endpoint.login is not None:
@@ -126,7 +117,8 @@ def check(
     if not 200 <= response.status < 300:
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
-    skew_s = _skew_s(response, time.time())
+    # The service's clock minus this machine's, within about a second.
+    skew_s = None if response.date_s is None else response.date_s - time.time()
     if refused is None or refused.status in (401, 403, 404):
         problem = credential.problem(time.time() + (skew_s or 0.0))
         if problem is not None:
@@ -179,7 +171,8 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
             f"requests that are more than 15 minutes off ({said}): set the clock"
         )
     of_cosmos = endpoint.kind.charges and refused.status in (401, 403)
-    why = _cosmos_reason(refused.message) if of_cosmos else None
+    reasons = _COSMOS_REASONS.items() if of_cosmos else ()
+    why = next((why for part, why in reasons if part in refused.message.lower()), None)
     if why is None:
         why = credential.why_refused(endpoint.kind, refused)
     if why is None and of_cosmos:
@@ -208,11 +201,6 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
     return f"{host} refuses the request: {said}"
 
 
-def _cosmos_reason(message: str) -> str | None:
-    """Why Cosmos DB refuses a credential, by its message: its code is the same for every cause."""
-    return next((why for part, why in _COSMOS_REASONS.items() if part in message.lower()), None)
-
-
 _COSMOS_REASONS = {
     "local authorization is disabled": "the account does not allow access with keys: use a login "
     "of Entra ID (--auth-mode login)",
@@ -220,7 +208,8 @@ _COSMOS_REASONS = {
     "token limit": "the account has no place for another token of Entra ID: use fewer processes, "
     "or the key of the account",
 }
-"""Parts of messages in small letters, from reports of users; see docs/cosmos.md."""
+"""Parts of messages in small letters, from reports of users (see docs/cosmos.md): Cosmos DB has one
+code for every cause."""
 
 _REASONS = {
     "AuthorizationPermissionMismatch": "the credential lacks a permission",
@@ -232,11 +221,6 @@ _REASONS = {
     "SAS that a key signed: use a login of Entra ID (--auth-mode login)",
     "AccountIsDisabled": "the account is disabled",
 }
-
-
-def _skew_s(response: ListingResponse, now_s: float) -> float | None:
-    """The service's clock minus this machine's, within about a second; None where unknown."""
-    return None if response.date_s is None else response.date_s - now_s
 
 
 def _span(skew_s: float) -> str:

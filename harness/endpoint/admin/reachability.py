@@ -57,11 +57,7 @@ class Handshake(NamedTuple):
 
 
 def addresses_of(hostname: str, port: int) -> list[str]:
-    """The addresses of a host, in the order in which a run tries them.
-
-    Raises:
-        Unreachable: the name has none, or no name server answered in time.
-    """
+    """The addresses of a host, in the order in which a run tries them, or `Unreachable`."""
 
     def look_up() -> list[str]:
         found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
@@ -82,11 +78,7 @@ def addresses_of(hostname: str, port: int) -> list[str]:
 
 
 def connect(address: str, port: int) -> Connected:
-    """Open a connection, and close it. The time is about one round trip.
-
-    Raises:
-        Unreachable: nothing accepts the connection.
-    """
+    """Open a connection, and close it, or raise `Unreachable`. It takes about one round trip."""
     began_s = perf_counter()
     try:
         with socket.create_connection((address, port), timeout=_CONNECT_WITHIN_S):
@@ -115,11 +107,7 @@ def shake_hands(
     hostname: str,
     context: ssl.SSLContext,
 ) -> Handshake:
-    """Two TLS handshakes, the second with the session of the first.
-
-    Raises:
-        Unreachable: the certificate is not trusted, or the server does not speak TLS.
-    """
+    """Two TLS handshakes, the second with the session of the first, or `Unreachable`."""
     try:
         # A server that sends a byte at a time keeps to the limit of each read.
         return bounded(lambda: _shake_hands(address, port, hostname, context), _HANDSHAKE_WITHIN_S)

@@ -121,11 +121,9 @@ def table_client(
 
 @contextlib.contextmanager
 def explained(endpoint: Endpoint, doing: str) -> Iterator[None]:
-    """Turn an error of the SDK into a message that begins with ``doing``.
+    """Turn an error of the SDK into a `SetupError` that begins with ``doing``.
 
-    Raises:
-        SetupError: the service refused the request.
-        Ambiguous: the request may have been executed: no response came, or an unreadable one.
+    It is `Ambiguous` where no response came, or an unreadable one.
     """
     try:
         yield
@@ -280,10 +278,8 @@ def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
 def leftovers(
     endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
 ) -> dict[str, dt.datetime]:
-    """The tables of runs that began at least ``older_than_s`` seconds ago, oldest first.
-
-    Returns:
-        When the run of each table began, by its name; UTC.
+    """The tables of runs that began at least ``older_than_s`` seconds ago, and when; the oldest
+    first, in UTC.
     """
     if not 0 <= older_than_s < _MAX_AGE_S:
         raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")

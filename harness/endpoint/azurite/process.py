@@ -207,10 +207,7 @@ def start_azurite(
         port: The port to listen on; 0 takes a free port.
         cert: Certificate in PEM, for https.
         oauth: Whether access tokens are accepted too, over https. Their signature is not checked.
-        log_path: File for the output; None keeps it only for the message of a failed start.
-
-    Raises:
-        SetupError: Azurite is not installed, or did not start within 20 s.
+        log_path: File for the output; None keeps it for the `SetupError` of a failed start.
     """
     if not 0 <= port <= 65535:
         raise SetupError(f"invalid port {port}: a port is a number from 0 to 65535")

@@ -48,6 +48,7 @@ class Login(Credential):
         look_every_s: How soon it is noticed that the clock was set, or the machine slept.
 
     Attributes:
+        header: The ``Authorization`` header of any request; empty before the first token.
         ignored: Variables with other credentials, which a login ignores.
     """
 
@@ -71,16 +72,15 @@ class Login(Credential):
         self._look_every_s = look_every_s
         self._renewal = Renewal()
         self._token: Token | None = None
-        self._header = ""
+        self.header = ""
         self._underway: gevent.Greenlet | None = None
         self._keeper: gevent.Greenlet | None = None
-        self._tell: Callable[[str], None] = _discard
+        self._tell: Callable[[str], None] = lambda text: None
 
     # The interface of every credential.
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
-        """The ``Authorization`` header of any request; empty before the first token."""
-        return self._header
+        return self.header
 
     def for_sdk(self) -> dict[str, Any]:
         return {"credential": SdkLogin(self), "audience": self.audience}
@@ -120,11 +120,6 @@ class Login(Credential):
     # The interface of a login.
 
     @property
-    def header(self) -> str:
-        """The ``Authorization`` header with the current token."""
-        return self._header
-
-    @property
     def token(self) -> Token:
         """The current token; a `NoToken` before the first."""
         if self._token is None:
@@ -136,11 +131,7 @@ class Login(Credential):
         return Identity(tenant=self._tenant) if self._token is None else self._token.identity
 
     def sign_in(self) -> None:
-        """Fetch a token, unless there is one that is still valid.
-
-        Raises:
-            SetupError: there is no token; the message lists what was tried.
-        """
+        """Fetch a token unless there is a valid one; a `SetupError` lists what was tried."""
         if self._token is None or self._token.expires_s <= self._clock():
             self._join_fetch()
 
@@ -160,15 +151,15 @@ class Login(Credential):
 
         All who ask at the same time wait for one renewal. A second refusal soon after begins none.
         """
-        if refused == self._header and self._underway is None:
+        if refused == self.header and self._underway is None:
             if not self._renewal.may_follow_refusal(self._clock()):
                 return False
             self._tell("a request was refused with status 401, so the access token is renewed")
-        if refused == self._header:
+        if refused == self.header:
             # A failure is told, and the renewal in the background tries again.
             with contextlib.suppress(SetupError):
                 self._join_fetch()
-        return refused != self._header
+        return refused != self.header
 
     def _keep(self) -> None:
         while True:
@@ -189,21 +180,17 @@ class Login(Credential):
             raise found
 
     def _fetch_once(self) -> None:
+        late = NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s")
         try:
-            self._take(self._fetched())
+            with gevent.Timeout(FETCHED_WITHIN_S, late):
+                token = self._fetch()
+            self._take(token)
         except NoToken as error:
-            if (token := self._token) is not None:
-                self._tell(self._failed(token, error))
+            if self._token is not None:
+                self._tell(self._failed(self._token, error))
             raise
         finally:
             self._underway = None
-
-    def _fetched(self) -> Token:
-        try:
-            with gevent.Timeout(FETCHED_WITHIN_S):
-                return self._fetch()
-        except gevent.Timeout:
-            raise NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s") from None
 
     def _take(self, token: Token) -> None:
         now_s, old = self._clock(), self._token
@@ -226,7 +213,7 @@ class Login(Credential):
             failed = counted(tries, "failed try", "failed tries")
             self._tell(f"the access token was renewed after {failed}")
         self._renewal.taken(token)
-        self._token, self._header = token, f"Bearer {token.value}"
+        self._token, self.header = token, f"Bearer {token.value}"
 
     def _failed(self, token: Token, error: NoToken) -> str:
         now_s = self._clock()
@@ -241,10 +228,6 @@ class Login(Credential):
             f"the access token could not be renewed (try {self._renewal.failures}: {error.cause}); "
             f"{state}; next try in {delay_s:g} s"
         )
-
-
-def _discard(text: str) -> None:
-    """A ``tell`` for steps whose errors are raised."""
 
 
 class SdkLogin:
@@ -277,12 +260,11 @@ class Logins:
         """The login for an endpoint. Nothing is fetched yet."""
         cloud = cloud_of(kind, hostname, self._environ)
         if cloud not in self._made:
+            given = (name for name in SECRET_VARIABLES if self._environ.get(name, "").strip())
             self._made[cloud] = Login(
                 partial(fetch, cloud, self._environ),
                 audience=cloud.audience,
                 tenant=self._environ.get(TENANT, ""),
-                ignored=tuple(
-                    name for name in SECRET_VARIABLES if self._environ.get(name, "").strip()
-                ),
+                ignored=tuple(given),
             )
         return self._made[cloud]

@@ -251,12 +251,9 @@ class NoToken(SetupError):
 
 
 def fetch(cloud: Cloud, environ: Mapping[str, str] = os.environ) -> Token:
-    """Get a new token. Takes up to about a minute, where tools do not respond.
+    """Get a new token, or raise `NoToken`. Takes about a minute where tools do not respond.
 
     ``environ`` is the environment of this process: azure-identity reads no other.
-
-    Raises:
-        NoToken: there is no login, or the one that was found is refused.
     """
     # Most runs sign with a key, and this import takes a while.
     from azure.identity import DefaultAzureCredential

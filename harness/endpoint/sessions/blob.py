@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 
 
 def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
-    """A client of a container, which takes the place of a table, without retries of its own.
-
-    Raises:
-        SetupError: the library is not installed.
-    """
+    """A client of a container, which is like a table; a `SetupError` if the library is missing."""
     try:
         from azure.storage.blob import ContainerClient
     except ModuleNotFoundError:
@@ -50,6 +46,7 @@ def container_client(endpoint: Endpoint, name: str, **options: Any) -> Container
         endpoint.url,
         name,
         **endpoint.credential.for_sdk(),
+        # The session itself sends a request again.
         retry_total=0,
         permit_redirects=False,
         **options,
@@ -178,9 +175,9 @@ class BlobSession(RetryingSession):
         offset = 0 if token is None else int(token[_OFFSET])
         content = self._read(query, exchange, offset, READ_BYTES)
         whole = content.rfind(b"\n") + 1
+        end = offset + whole
         if not whole:
             raise bad_answer(f"no line ends in {len(content):,} bytes of a blob")
-        end = offset + whole
         # The size in the properties of the SDK is that of what was read.
         size = exchange.header("content-range").rpartition("/")[2]
         if not (size.isascii() and size.isdigit()):

@@ -94,17 +94,9 @@ def _python_value(stored: object) -> Any:
 def call(client: TableClient, operation: Operation, options: Mapping[str, Any], lean: bool) -> Any:
     """Execute one operation, other than a query, by one call of the SDK.
 
-    Args:
-        options: Keywords for the SDK's pipeline.
-        lean: Whether a transaction asks for no echo of the entities that it inserts, and checks
-            the number of responses. An application that just calls the SDK does neither.
-
-    Returns:
-        The entity that a point query read, else None.
-
-    Raises:
-        AzureError: what the SDK raises.
-        ResponseFault: a transaction has fewer or more responses than parts.
+    Returns the entity that a point query read. ``options`` are for the SDK's pipeline. A ``lean``
+    transaction asks for no echo of the entities that it inserts, and a `ResponseFault` says that it
+    has fewer or more responses than parts; an application that just calls the SDK does neither.
     """
     if operation.kind is Kind.POINT_QUERY:
         select = list(operation.select) or None
@@ -226,14 +218,10 @@ class GeventTransport(HttpTransport[HttpRequest, SdkResponse]):
         self.close()
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
-        """Send ``request`` once and read its response whole.
+        """Send ``request`` once and read its response whole; errors as in `Channel.send`.
 
-        The option ``exchange`` is filled in, also where this raises. Other options are ignored.
-
-        Raises:
-            RequestFault: the request did not leave.
-            ResponseFault: the request may have been executed, but no whole response came.
-            ValueError: the URL leads to another origin.
+        The option ``exchange`` is filled in, also where this raises. Other options are ignored. A
+        `ValueError` says that the URL leads to another origin.
         """
         exchange: Exchange = options["exchange"]
         self._channel.send(self._message(request), exchange)

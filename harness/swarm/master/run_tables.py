@@ -199,7 +199,7 @@ class RunTables:
         try:
             operations, progress = self._source.loading(), self._messages.console.progress
             load = partial(load_table, run, session, operations, total, progress)
-            self._housekeeping.do(f"loading the {plan.store}", load, within_s=None, quiet=True)
+            self._housekeeping.do(f"loading the {plan.store}", load, within_s=None, note=None)
         finally:
             session.close()
 

@@ -284,12 +284,12 @@ class KeyDesign:
         """Draws a cell, with the values that are in other keys only; or an age: `newest_first`."""
         if self.newest_first:
             return Zipfian(self.rows.total, self._theta or 0.0).draw
+        layout = self._layout
+        fields = [*zip(layout.dimensions, layout.sizes, strict=True)]
+        fields += [(field, len(field.values)) for field in layout.further]
         steps = [
-            (
-                (field.picker(worker) if isinstance(field, ValueSet) else field.picker(size)).draw,
-                size,
-            )
-            for field, size in self._drawn_fields()
+            (field.picker(worker if isinstance(field, ValueSet) else size).draw, size)
+            for field, size in fields
         ]
         if len(steps) < 2:
             return steps[0][0] if steps else lambda rng: 0
@@ -301,10 +301,6 @@ class KeyDesign:
             return drawn
 
         return draw
-
-    def _drawn_fields(self) -> Iterator[tuple[ValueSet | Time, int]]:
-        yield from zip(self._layout.dimensions, self._layout.sizes, strict=True)
-        yield from ((field, len(field.values)) for field in self._layout.further)
 
     def row_of(self, drawn: int, rng: random.Random) -> tuple[int, int]:
         """Partition and row of an existing row for what was drawn."""

@@ -105,14 +105,9 @@ class Template:
 
 
 def parse_template(text: str, known: Collection[str], noun: str = "field") -> Template:
-    """The template that ``text`` describes.
+    """The template that ``text`` describes; a `ValueError` has the place and the remedy.
 
-    Args:
-        known: The names that it may contain.
-        noun: What a name is called in messages.
-
-    Raises:
-        ValueError: it is invalid; the message is a sentence with the place and the remedy.
+    It may contain the ``known`` names, each of which is a ``noun`` in messages.
     """
     parts: list[str | Reference] = []
     try:

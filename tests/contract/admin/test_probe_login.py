@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.endpoint.admin.probe import check, explain
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.credential import Refusal
 from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.endpoint.entra.login import Login

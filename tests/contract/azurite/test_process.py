@@ -18,7 +18,7 @@ import trustme
 
 from harness.endpoint import azurite as embedded
 from harness.endpoint.admin.probe import check
-from harness.endpoint.azurite import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.auth_mode import CREDENTIAL_VARIABLES
 from harness.model.errors import SetupError
@@ -91,7 +91,7 @@ def test_it_dies_with_a_killed_parent(patch: str) -> None:
     script = (
         f"{patch}\n"
         "import sys, time\n"
-        "from harness.endpoint.azurite import start_azurite\n"
+        "from harness.endpoint.azurite.process import start_azurite\n"
         "process = start_azurite()\n"
         "print(process.endpoint.port, flush=True)\n"
         "time.sleep(60)\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from azure.data.tables import TableClient, TableServiceClient
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.process import GatewayProcess, start_gateway
 from tests.support.gateways import Connect, StartGateway

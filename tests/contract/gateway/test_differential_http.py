@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-from harness.endpoint.azurite import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway
 from tests.support.differential import Answer, differences, gateway_counts, own_counts

@@ -17,8 +17,7 @@ from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables import aio as async_tables
 
-from harness.endpoint.azurite import AzuriteProcess, start_azurite
-from harness.endpoint.azurite.process import node
+from harness.endpoint.azurite.process import AzuriteProcess, node, start_azurite
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway

@@ -16,7 +16,7 @@ import pytest
 import trustme
 from azure.data.tables import TableClient
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
 from tests.support.certificates import certificate
 from tests.support.sdk import named_key

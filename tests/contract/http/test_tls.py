@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.http.pool import CA_VARIABLES
 from harness.model.errors import SetupError

@@ -12,7 +12,7 @@ import pytest
 from azure.data.tables import TableClient
 
 from harness.endpoint.admin.stores import create_container, delete_container
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.sessions.blob import container_client
 from harness.model.errors import SetupError

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.endpoint.admin.tables import list_tables
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint, as_kind, endpoint_from
 from harness.endpoint.entra.login import Login
 from harness.endpoint.entra.token import Token, identity_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.endpoint.azurite import start_azurite
+from harness.endpoint.azurite.process import start_azurite
 from tests.support.certificates import certificate
 from tests.support.http_pages import page
 from tests.support.locust_process import WEB, LocustProcess, Stress, wait_until
