@@ -29,11 +29,7 @@ class Command(Protocol):
         """Add the subcommand's options."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do the work, and return the exit code.
-
-        Raises:
-            SetupError: bad input; it is printed, and the exit code is `BAD_SETUP`.
-        """
+        """Do the work, and return the exit code: `BAD_SETUP` after a `SetupError`."""
 
 
 # Module, class and help of each subcommand. A module is imported when its command is used.

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.endpoint import azurite
 from harness.endpoint.address import address_of, kind_and_account
+from harness.endpoint.azurite import process as azurite
 from harness.endpoint.endpoint import as_kind, emulator_endpoint
 from harness.gateway import limits
 from harness.gateway.addresses import COUNTERS_PATH, check_upstream, on_this_machine

@@ -87,11 +87,7 @@ class Accounts:
         return "; ".join(dict.fromkeys(filter(None, found)))
 
     def sign_in(self, tell: Callable[[str], None]) -> None:
-        """Get the tokens of all logins, and renew them; see `Login.keep` for ``tell``.
-
-        Raises:
-            SetupError: there is no token.
-        """
+        """Get the tokens of all logins, or a `SetupError`, and renew them; see `Login.keep`."""
         for login in self.logins:
             login.sign_in()
             login.keep(tell)

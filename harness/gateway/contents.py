@@ -57,11 +57,7 @@ class _Table:
 
 
 class Contents:
-    """The known rows of all tables.
-
-    Args:
-        stored: False if the gateway has no endpoint behind it: then a query scans nothing.
-    """
+    """The known rows of all tables; a query scans nothing where nothing is ``stored``."""
 
     def __init__(self, *, stored: bool = True) -> None:
         self._stored = stored

@@ -71,11 +71,7 @@ class Dialect:
         return body
 
     async def of_azurite(self, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return an answer of Azurite with the status that the service has for it.
-
-        Raises:
-            UpstreamBroken: the endpoint broke off.
-        """
+        """Return an answer of Azurite as the service has it; `UpstreamBroken` if it broke off."""
         return answer
 
     def in_form(self, answer: GatewayAnswer, charged: int) -> GatewayAnswer:
@@ -146,11 +142,7 @@ def dialect_of(model: Model) -> Dialect:
 
 
 async def _whole(answer: GatewayAnswer) -> GatewayAnswer:
-    """Return an answer with all of its body, which is held in memory.
-
-    Raises:
-        UpstreamBroken: the endpoint broke off.
-    """
+    """Return an answer with all of its body in memory; `UpstreamBroken` if it broke off."""
     if answer.rest is None:
         return answer
     pieces = [answer.body]

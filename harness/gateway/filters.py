@@ -85,8 +85,7 @@ class FilterError(ValueError):
 def parse_filter(text: str) -> Node:
     """Return the tree of a filter; an empty filter passes every row.
 
-    Raises:
-        FilterError: the text is not a filter, or is nested more than 100 deep.
+    A `FilterError` says that the text is not a filter, or is nested more than 100 deep.
     """
     if not text.strip():
         return Constant(passes=True)

@@ -235,8 +235,12 @@ _IN_UNITS = "cosmos"
 _OF_STORAGE = frozenset(GatewayLimits.model_fields) - {"faults", "cosmos"}
 
 
+def shipped_directory() -> Path:
+    return shipped("limits")
+
+
 def shipped_limits() -> list[str]:
-    return sorted(path.stem for path in shipped("limits").glob("*.toml"))
+    return sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 
 def limits_for(throughput: Throughput) -> str | None:
@@ -248,7 +252,7 @@ def limits_path(name: str) -> Path:
     """The file of limits by a shipped name, or a path; a `SetupError` if there is none."""
     names = shipped_limits()
     if name in names:
-        return shipped("limits") / f"{name}.toml"
+        return shipped_directory() / f"{name}.toml"
     path = Path(name)
     if os.path.isfile(path):
         return path

@@ -94,11 +94,7 @@ class Reply(NamedTuple):
 
 
 def refusal_of(request: Request, now: dt.datetime) -> tuple[str, GatewayAnswer]:
-    """Return the rule that a request breaks, and the answer.
-
-    Args:
-        request: A request with a defect, or without a path.
-    """
+    """Return the rule that a request with a defect, or without a path, breaks, and the answer."""
     headers, defect = request.headers, request.defect
     if defect is Defect.BODY_TOO_LARGE:
         if read_request(request.method, request.target, headers, b"").kind in _UPDATES:
@@ -179,11 +175,9 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
 def request_head(
     method: str, target: str, host: str, headers: Headers, length: int | None
 ) -> bytes:
-    """Return the head of a request to the endpoint.
+    """Return the head of a request to the endpoint, whose target is percent-encoded.
 
-    Args:
-        target: Path and query, percent-encoded.
-        length: Length of the body; None for no Content-Length.
+    ``length`` is that of the body; None for no Content-Length.
     """
     first = f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")
     lines = [first, *headers.passed_on(NOT_SENT_ON)]

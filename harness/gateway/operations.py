@@ -28,9 +28,7 @@ def operation_of(
 ) -> Operation:
     """The operation of a request about entities.
 
-    Args:
-        etag: Its header If-Match.
-        properties: Some of those of each entity that it writes; empty for none.
+    ``etag`` is its header If-Match; ``properties`` are some of those of each entity that it writes.
     """
     kind, key = asked.kind, asked.partition_key
     assert kind is not None

@@ -93,15 +93,12 @@ def start_gateway(
     listen: str = "127.0.0.1:0",
     throughput: Throughput = UNKNOWN_THROUGHPUT,
 ) -> GatewayProcess:
-    """Start a gateway, and wait until it listens.
+    """Start a gateway, and wait until it listens; a `SetupError` if it did not within 20 s.
 
     Args:
         upstream: Scheme, host and port of the endpoint behind it, or ``none``.
         listen: Address to listen on; port 0 takes a free one.
         throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
-
-    Raises:
-        SetupError: the limits are invalid, or the gateway did not start within 20 s.
     """
     loaded = load_limits(limits)
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:

@@ -29,10 +29,7 @@ _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 
 
 class StorageLimits:
-    """The limits of one account.
-
-    Args:
-        now_s: The time now, on any steady clock.
+    """The limits of one account; ``now_s`` is the time now, on any steady clock.
 
     Attributes:
         alone: Places that `serve` returned last because of the limit of their partition alone.
@@ -380,11 +377,7 @@ class Passage:
     """Decides one by one about requests of a second that the limits could refuse, in order of time.
 
     The load of the ranges of keys is noted at the `end` of the second, which saves most of the
-    work.
-
-    Args:
-        entrance: Makes that of a place; None where a range is offline, or could move.
-        middle_s: The middle of the second.
+    work. ``entrance`` makes that of a place; None where a range is offline, or could move.
     """
 
     def __init__(

@@ -74,11 +74,7 @@ class Upstream:
     async def ask(
         self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
     ) -> GatewayAnswer:
-        """Pass a request on, and return its response.
-
-        Args:
-            target: Path and query, percent-encoded.
-            host: Value of Host; empty for the endpoint's own.
+        """Pass a request on, and return its response; an empty ``host`` is the endpoint's own.
 
         Raises:
             UpstreamMissing: the request was not sent.

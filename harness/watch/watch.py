@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from harness import startup
-from harness.endpoint import azurite
 from harness.endpoint.address import TABLE_HOSTS
+from harness.endpoint.azurite import process as azurite
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate

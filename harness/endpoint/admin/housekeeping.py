@@ -58,7 +58,6 @@ class Housekeeping:
 
         Args:
             doing: The step, for lines and errors: "creating the table x".
-            work: Executes the step. Its errors are raised here.
             within_s: Time limit in seconds; None where the step has a limit of its own.
             note: More for each line of progress; None where the step reports its own.
 

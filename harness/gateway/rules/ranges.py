@@ -87,8 +87,7 @@ class _Home:
 class Ranges:
     """All ranges of the account, in the order of tables and keys.
 
-    Args:
-        keys_per_range: A range with more keys is split; None if ranges are split by load only.
+    A range with more than ``keys_per_range`` is split; None if ranges are split by load only.
     """
 
     def __init__(self, keys_per_range: int | None, servers: int) -> None:
@@ -248,8 +247,7 @@ class Ranges:
     def emptiest(self, now_s: float, *, other_than: int | None = None) -> int:
         """Return the server with the least recent load, and among equals with the fewest ranges.
 
-        Args:
-            other_than: A server to leave out, unless it is the only one.
+        It is ``other_than`` one, unless that is the only one.
         """
         return min(
             (

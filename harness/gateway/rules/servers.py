@@ -32,12 +32,8 @@ class ServerRule:
     ) -> set[int]:
         """The servers that might refuse requests from a time on, or are used much.
 
-        See `Bucket.holds` and `Bucket.hardly_used_by`.
-
-        Args:
-            by_server: Entities by server, without those that the buckets in ``limited`` pass.
-            limited: Buckets of partitions by server.
-            overdraft: The most by which the level of one of them becomes negative.
+        See `Bucket.holds` and `Bucket.hardly_used_by`. What the buckets in ``limited`` pass is not
+        in ``by_server``.
         """
         return {
             server

@@ -275,8 +275,7 @@ def of_parts(
 ) -> tuple[list[str], bool]:
     """What keys of a template begin with, and whether these are the keys.
 
-    Args:
-        most: A function with a few results makes a beginning for each, up to so many in all.
+    A function with a few results makes a beginning for each, up to ``most`` in all.
     """
     found = [""]
     for part in parts:

@@ -59,8 +59,7 @@ class Weighted:
 class Zipfian(Weighted):
     """Value k (from 0) with a probability proportional to 1 / (k+1)^theta: the first is hottest.
 
-    Args:
-        theta: Skew; 0 is uniform, 0.99 the usual model of popularity.
+    The skew theta is 0 for uniform, 0.99 is the usual model of popularity.
     """
 
     __slots__ = ()
@@ -82,12 +81,7 @@ class Latest(Zipfian):
 
 
 class Hot:
-    """A share of the draws goes to the first values; the rest evenly to the others.
-
-    Args:
-        share: This share of the draws, from 0 to 1, ...
-        values: ... goes to this number of values.
-    """
+    """A share of the draws goes to so many first values; the rest evenly to the others."""
 
     __slots__ = ("_cold", "_hot", "_hot_draws", "_last")
 
@@ -112,9 +106,7 @@ class Hot:
 class Sequential:
     """One value after the other, starting again after the last.
 
-    Args:
-        start: The first one, modulo ``count``; different for each worker, so that workers do not
-            use the same value at the same time.
+    The ``start`` differs by worker, so that workers do not use a value at the same time.
     """
 
     __slots__ = ("_count", "_next")

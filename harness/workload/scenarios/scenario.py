@@ -123,14 +123,11 @@ class Recent(Generic[_T]):
 
 
 class Scenario(OperationFactory):
-    """Base of all scenarios.
+    """Base of all scenarios; a `SetupError` says that no action has a weight.
 
     Attributes:
         field: Name of the field of a profile that says how many there are; empty for any.
         loaded_rows: ``values`` of the field times ``keys.rows_per_partition``.
-
-    Raises:
-        SetupError: no action has a weight.
     """
 
     field: ClassVar[str] = ""

@@ -16,8 +16,8 @@ import psutil
 import pytest
 import trustme
 
-from harness.endpoint import azurite as embedded
 from harness.endpoint.admin.probe import check
+from harness.endpoint.azurite import process as embedded
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.auth_mode import CREDENTIAL_VARIABLES

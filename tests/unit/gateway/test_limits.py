@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.gateway.limits import GatewayLimits, limits_path, load_limits
+from harness.gateway.limits import GatewayLimits, limits_path, load_limits, shipped_directory
 from harness.model.errors import SetupError
-from harness.model.files import shipped
 
 
 def test_the_published_limits_are_the_defaults() -> None:
@@ -16,7 +15,7 @@ def test_the_published_limits_are_the_defaults() -> None:
     assert load_limits(limits_path("published")) == GatewayLimits()
 
 
-@pytest.mark.parametrize("path", sorted(shipped("limits").glob("*.toml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda p: p.stem)
 def test_shipped_limits_are_valid(path: Path) -> None:
     """Every shipped file can be loaded."""
     load_limits(path)
