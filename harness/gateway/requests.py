@@ -325,7 +325,9 @@ def _read_batch(body: bytes) -> Asked:
         name, row = _read_part(part)
         table = table or name
         rows.append(row)
-        kinds.append(_part_kind(part))
+        inserts = part.method == "POST"
+        kind = None if inserts else _kind_of(part.method, conditional=part.conditional)
+        kinds.append(kind or _INSERT)
     if not table:
         return NOTHING
     # The service refuses a transaction over several partitions; Azurite accepts it.
@@ -353,12 +355,6 @@ def _read_part(part: BatchPart) -> tuple[str, RowWrite]:
     if (match := _TABLE_PATH.fullmatch(segment)) is not None:
         return match[1], _row_of(part.body)
     return "", RowWrite(None, None)
-
-
-def _part_kind(part: BatchPart) -> Kind:
-    if part.method == "POST":
-        return _INSERT
-    return _kind_of(part.method, conditional=part.conditional) or _INSERT
 
 
 def _row_of(body: bytes) -> RowWrite:

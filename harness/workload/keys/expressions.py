@@ -119,11 +119,9 @@ class Expressions:
             if isinstance(field, Time):
                 return self._time(reference, new=new)
             return self._number(reference)
-        each = " + ".join(self._whole(name, new=new) for name in reference.names)
+        alone = (Reference((name,), _PLAIN) for name in reference.names)
+        each = " + ".join(self._reference(one, new=new) for one in alone)
         return f"{self._named(function.of)}({each})" if function.text else each
-
-    def _whole(self, name: str, *, new: bool) -> str:
-        return self._reference(Reference((name,), _PLAIN), new=new)
 
     def _value(self, field: ValueSet, reference: Reference) -> str:
         function, place, values = reference.function, self._places[field.name], field.values

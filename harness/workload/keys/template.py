@@ -160,7 +160,15 @@ def function_named(text: str) -> Function:
         choices = tuple(f"{number:0{size}x}" for number in range(16**size))
     # Of both it is the rest of a division.
     divisor = {"bucket": size, "hash": 16**size}.get(name, 0) if choices else 0
-    return Function(text, name, size, _sized(name, size, choices), choices, divisor)
+    made: dict[str, Callable[[str], str]] = {
+        "hash": lambda value: f"{_crc32(value):08x}"[-size:],
+        "bucket": lambda value: choices[_crc32(value) % size],
+        "random": lambda value: choices[(scattered(_crc32(value)) >> 64) % size],
+        "first": lambda value: value[:size],
+        "last": lambda value: value[-size:],
+        "pad": lambda value: value.zfill(size),
+    }
+    return Function(text, name, size, made[name], choices, divisor)
 
 
 _SIZES = {
@@ -171,18 +179,6 @@ _SIZES = {
     "last": (1, 99_999),
     "pad": (1, _MOST_PAD),
 }
-
-
-def _sized(name: str, size: int, choices: tuple[str, ...]) -> Callable[[str], str]:
-    made: dict[str, Callable[[str], str]] = {
-        "hash": lambda value: f"{_crc32(value):08x}"[-size:],
-        "bucket": lambda value: choices[_crc32(value) % size],
-        "random": lambda value: choices[(scattered(_crc32(value)) >> 64) % size],
-        "first": lambda value: value[:size],
-        "last": lambda value: value[-size:],
-        "pad": lambda value: value.zfill(size),
-    }
-    return made[name]
 
 
 def _crc32(value: str) -> int:
