@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.data.tables import TableServiceClient
 
-from harness.endpoint.azurite import AzuriteProcess
+from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
 from harness.model.outcome import Outcome
 from harness.profile.build.workload import source_of
