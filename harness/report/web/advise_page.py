@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.measure.record.advice import AdviceRecord, TableAdvicePart
-from harness.measure.record.whatif import WhatIfRecord
 from harness.report.advise import (
     Given,
     advice_heading,
@@ -13,54 +12,45 @@ from harness.report.advise import (
     field_rows,
     titled,
 )
-from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Chart, together
-from harness.report.web.heat_maps import key_heat
+from harness.report.web.document import Block, Content, page_of
+from harness.report.web.heat_maps import scheme_heats
 from harness.report.web.parts import list_html
-from harness.report.web.tables import Cell, render, rows_html, short
+from harness.report.web.tables import Cell, rows_html, short
 
 _NAME_WIDTH = 40
 _SHOWN = ("Today", "Recommended")
 
 
 def advise_page(found: AdviceRecord, given: Given) -> str:
-    parts = {
-        "head": render(
-            "head.html",
-            name=found.tables[0].headline,
-            question=f"{titled(found.tables[0])} of {found.trace}: {advice_heading(found)}",
-            facts=[],
-        )
-    }
-    figures: dict[str, Chart] = {}
-    sections = []
+    first = found.tables[0]
+    sections: list[tuple[str, str, list[Content]]] = []
     for number, table in enumerate(found.tables):
-        blocks = []
-        for block, content in _parts(number, table):
-            parts[block.id] = content
-            blocks.append(block)
+        contents = _contents(number, table)
         if table.found is not None:
-            maps = _maps(number, table.found)
-            figures |= maps
-            blocks[1:1] = [Block(name, half=len(maps) > 1) for name in maps]
-        sections.append(Section(f"table-{number}", titled(table).capitalize(), tuple(blocks)))
-    parts["notes"] = list_html((note, "") for note in found.notes)
-    parts["verify"] = list_html((command, "") for command in commands(found, given))
-    ends = (Block("verify", "Verify it"), Block("notes", "What has to be known of the trace"))
-    return self_contained(
+            shown = zip(_SHOWN, table.found.schemes, strict=False)
+            named = [(f"{number}-{place}", *one) for place, one in enumerate(shown)]
+            maps = scheme_heats(table.found, named)
+            half = len(maps) > 1
+            contents[1:1] = [(Block(name, half=half), chart) for name, chart in maps.items()]
+        sections.append((f"table-{number}", titled(table).capitalize(), contents))
+    further: list[Content] = [
+        (Block("verify", "Verify it"), list_html(commands(found, given))),
+        (Block("notes", "What has to be known of the trace"), list_html(found.notes)),
+    ]
+    return page_of(
         f"Which keys: {found.trace}",
-        (*sections, Section("further", "How sure it is", ends)),
-        parts,
-        figures,
-        footer=f"Calculated from {found.trace}; table stress harness {found.harness_version}.",
+        (first.headline, f"{titled(first)} of {found.trace}: {advice_heading(found)}"),
+        [*sections, ("further", "How sure it is", further)],
+        f"Calculated from {found.trace}",
+        found.harness_version,
     )
 
 
-def _parts(number: int, table: TableAdvicePart) -> list[tuple[Block, str]]:
-    """The blocks of a table, with their content."""
+def _contents(number: int, table: TableAdvicePart) -> list[Content]:
+    """The blocks of a table, with what is in them."""
     # The heading of the page has the headline of the first one.
     title = table.headline if number else "Why"
-    said = [(Block(f"answer-{number}", title), _sentences(table.reason))]
+    said: list[Content] = [(Block(f"answer-{number}", title), list_html(table.reason) or "<p></p>")]
     if table.proposals and table.found is not None:
         names = [short(part.name, _NAME_WIDTH) for part in table.found.schemes]
         compared = [
@@ -83,32 +73,10 @@ def _parts(number: int, table: TableAdvicePart) -> list[tuple[Block, str]]:
         ]
         heads = heads[: len(proposed[0])]
         said.append((Block(f"keys-{number}", "Keys"), rows_html(heads, proposed, len(heads))))
-    said.append((Block(f"bad-{number}", "What stays bad"), _sentences(table.stays_bad)))
+    said.append((Block(f"bad-{number}", "What stays bad"), list_html(table.stays_bad)))
     if table.fields:
         heads = ["key", "field", "is", "different", "examples"]
         fields = [list(map(Cell, row)) for row in field_rows(table)]
         block = Block(f"fields-{number}", "The keys, as they were understood", folded=True)
         said.append((block, rows_html(heads, fields, 3)))
-    return [(block, content) for block, content in said if content or block.id[:3] == "ans"]
-
-
-def _sentences(said: tuple[str, ...]) -> str:
-    return list_html((sentence, "") for sentence in said)
-
-
-def _maps(number: int, found: WhatIfRecord) -> dict[str, Chart]:
-    """The heat maps of today's keys and the recommended ones, over the same time."""
-    figures = {
-        f"chart-heat-{number}-{place}": key_heat(
-            None,
-            part.heat,
-            "entities",
-            f"{name}: {found.unit}/s",
-            "heat",
-            found.rate,
-            found.unit,
-        )
-        for place, (name, part) in enumerate(zip(_SHOWN, found.schemes, strict=False))
-        if part.heat is not None and part.heat.ranges
-    }
-    return together(figures)
+    return said

@@ -38,12 +38,10 @@ def charts(record: RunRecord) -> dict[str, Chart]:
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
         unit = record.endpoint.service.unit
-        made["chart-heat"] = key_heat(
-            record, heat, "entities", unit.rate.capitalize(), "heat", unit=unit.many
-        )
+        made["chart-heat"] = key_heat(record, heat, unit.rate.capitalize(), unit.many)
         if any(any(row.throttled) for row in heat.ranges):
             title = "Throttled attempts/s"
-            made["chart-refused"] = key_heat(record, heat, "throttled", title, "refused")
+            made["chart-refused"] = key_heat(record, heat, title, "throttled", throttled=True)
     for kind in ("service", "response"):
         course = getattr(record, f"{kind}_over_time")
         if course is not None and course.columns:

@@ -27,8 +27,7 @@ from harness.report.compare.outputs import (
 from harness.report.compare.repeats import Trend, single_words
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
-from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Chart
+from harness.report.web.document import Block, Content, page_of
 from harness.report.web.over_runs import courses, trend
 from harness.report.web.parts import list_html
 from harness.report.web.tables import Cell, render, rows_html
@@ -49,7 +48,6 @@ _READS = (
 def compare_page(comparison: Comparison) -> str:
     """The comparison in one HTML file that loads nothing else."""
     subjects = comparison.subjects
-    figures = courses(subjects)
     runs = [
         row
         for one in subjects
@@ -59,42 +57,28 @@ def compare_page(comparison: Comparison) -> str:
         [Cell(*_JUDGED[one.holds]), Cell(one.text, "name"), Cell(one.sentence)]
         for one in comparison.regressions
     ]
-    parts = {
-        "head": render(
-            "head.html",
-            name=headline(comparison) or title_of(subjects),
-            question="",
-            facts=[],
+    summary = [
+        (Block("settings", "Settings that differ"), list_html(settings_of(comparison))),
+        (
+            Block("regressions", "Regressions of the last against the first"),
+            rows_html(["result", "condition", "why"], judged, 3),
         ),
-        "settings": list_html((line, "") for line in settings_of(comparison)),
-        "warnings": list_html((sentence, "") for sentence in comparison.warnings),
-        "regressions": rows_html(["result", "condition", "why"], judged, 3),
-        "best": list_html((sentence, "") for sentence in (*comparison.findings, comparison.rule)),
-        "subjects": render("facts.html", facts=runs),
-        "measures": _measures(comparison),
-    }
-    charts = tuple(Block(name) for name in figures)
-    sections = (
-        Section(
-            "summary",
-            "",
-            (
-                Block("settings", "Settings that differ"),
-                Block("regressions", "Regressions of the last against the first"),
-                Block("subjects", "Runs"),
-                Block("best", "Which is better"),
-                Block("warnings", "Compare with care"),
-            ),
-        ),
-        Section("over-time", "Over each other", charts),
-        Section("all", "All measures", (Block("measures"),)),
-    )
-    return self_contained(
-        title_of(subjects),
-        sections,
-        {name: text for name, text in parts.items() if text},
-        figures,
-        footer=f"{title_of(subjects)}; table stress harness {__version__}.",
+        (Block("subjects", "Runs"), render("facts.html", facts=runs)),
+        (Block("best", "Which is better"), list_html([*comparison.findings, comparison.rule])),
+        (Block("warnings", "Compare with care"), list_html(comparison.warnings)),
+    ]
+    charts = [(Block(name), chart) for name, chart in courses(subjects).items()]
+    title = title_of(subjects)
+    return page_of(
+        title,
+        (headline(comparison) or title, ""),
+        [
+            ("summary", "", summary),
+            ("over-time", "Over each other", charts),
+            ("all", "All measures", [(Block("measures"), _measures(comparison))]),
+        ],
+        title,
+        __version__,
     )
 
 
@@ -123,28 +107,17 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, place: 
 
 def trend_page(trends: Sequence[Trend], single: Sequence[str]) -> str:
     """A section for each profile, with a chart for each measure and a table of its runs."""
-    figures: dict[str, Chart] = {}
-    parts, sections = {}, []
+    sections = []
     for place, one in enumerate(trends):
-        blocks = [Block(f"changed-{place}")]
-        parts[f"changed-{place}"] = list_html((sentence, "") for sentence in one.sentences)
+        contents: list[Content] = [(Block(f"changed-{place}"), list_html(one.sentences))]
         for number, chart in enumerate(trend(one.records, one.measures)):
-            name = f"chart-{place}-{number}"
-            figures[name] = chart
-            blocks.append(Block(name, reads="" if number else _READS))
-        parts[f"runs-{place}"] = _table(one)
-        blocks.append(Block(f"runs-{place}", "Runs"))
+            reads = "" if number else _READS
+            contents.append((Block(f"chart-{place}-{number}", reads=reads), chart))
+        contents.append((Block(f"runs-{place}", "Runs"), _table(one)))
         title = f"{one.profile}: {counted(len(one.records), 'run')}"
-        sections.append(Section(f"profile-{place}", title, tuple(blocks)))
+        sections.append((f"profile-{place}", title, contents))
     question = single_words(single) if single else ""
-    parts["head"] = render("head.html", name=_TITLE, question=question, facts=[])
-    return self_contained(
-        _TITLE,
-        sections,
-        {name: text for name, text in parts.items() if text},
-        figures,
-        footer=f"{_TITLE}; table stress harness {__version__}.",
-    )
+    return page_of(_TITLE, (_TITLE, question), sections, _TITLE, __version__)
 
 
 def _table(one: Trend) -> str:

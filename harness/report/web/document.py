@@ -11,7 +11,7 @@ import enum
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from harness.measure.counts.latency import SPANS
 from harness.measure.record.record import RunRecord
 from harness.report.service_log import LOG_TITLE
 from harness.report.web.charts import charts
+from harness.report.web.frame import Chart
 from harness.report.web.parts import parts
 from harness.report.web.tables import page_css, page_js, render
 from harness.report.web.tabs import Row, rows_of, verdict_rows
@@ -40,6 +41,10 @@ FILES = {
 """Files of a run's folder that can be downloaded."""
 OPENED = "report.html"
 """The file that the browser opens; it saves all others."""
+HEAT_READS = (
+    "A horizontal line is a hot key, a diagonal is an append-only key, an even area is an even "
+    "spread."
+)
 FRESH_FOR_S = 1.0
 """The least time for which a record of a run in progress is shown."""
 _OF_THE_TIME = 10
@@ -96,8 +101,7 @@ SECTIONS = (
             Block("chart-rate"),
             Block(
                 "chart-heat",
-                reads="A horizontal line is a hot key, a diagonal is an append-only key, an even "
-                "area is an even spread.",
+                reads=HEAT_READS,
             ),
             Block("chart-throttling"),
             Block(
@@ -205,6 +209,36 @@ def self_contained(
         parts=parts,
         footer=footer,
     )
+
+
+Content = tuple[Block, str | Chart]
+
+
+def page_of(
+    title: str,
+    head: tuple[str, str],
+    sections: Iterable[tuple[str, str, Iterable[Content]]],
+    about: str,
+    version: str,
+) -> str:
+    """A page of other sections: id, title, and blocks with what is in them, if there is anything.
+
+    ``head`` are the heading and the sentence below it; ``about`` is said at the end.
+    """
+    name, question = head
+    parts = {"head": render("head.html", name=name, question=question, facts=[])}
+    figures, made = {}, []
+    for section, heading, contents in sections:
+        blocks = []
+        for block, content in contents:
+            blocks.append(block)
+            if isinstance(content, Chart):
+                figures[block.id] = content
+            elif content:
+                parts[block.id] = content
+        made.append(Section(section, heading, tuple(blocks)))
+    footer = f"{about}; table stress harness {version}."
+    return self_contained(title, made, parts, figures, footer=footer)
 
 
 def live_page(*, locust: bool = True) -> str:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
+from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.model.partition import Partition
 from harness.report.events import moved_words
 from harness.report.patterns import pattern
-from harness.report.web.frame import Chart, ColourGrid, Layer, Line, Mark, clipped, named, over_run
+from harness.report.web.frame import (
+    Chart,
+    ColourGrid,
+    Layer,
+    Line,
+    Mark,
+    clipped,
+    named,
+    over_run,
+    together,
+)
 
 _PERCENTILES = ((50, "dot"), (90, "dash"), (99, ""))
 """Percentiles, and how their lines are drawn."""
@@ -28,16 +39,17 @@ _BURST, _RARE = 4, 0.1
 def key_heat(
     record: RunRecord | None,
     part: HeatPart,
-    what: str,
     title: str,
-    scale: str,
+    unit: str,
+    *,
+    throttled: bool = False,
     rate: float = 1.0,
-    unit: str = "",
 ) -> Chart:
-    """The heat map of ``what``: entities or throttled; ``record`` is None outside of a run.
+    """The heat map of entities, or of ``throttled`` attempts, times ``rate``.
 
-    Counts are multiplied by ``rate``. ``unit`` is their name, if it is not ``what``.
+    ``record`` is None outside of a run; ``unit`` is what is counted.
     """
+    what = "throttled" if throttled else "entities"
     widths = [part.width_s] * part.columns if record is None else covered(record, part)
     cells = _cells([getattr(row, what) for row in part.ranges], [width / rate for width in widths])
     began = record.series[0].t if record is not None and record.series else part.start
@@ -46,20 +58,34 @@ def key_heat(
         began=began,
         span=(0.0, part.width_s * part.columns),
         height=min(max(len(cells) * _ROW_PX + _ROOM_PX, _LEAST_PX), _MOST_PX),
-        pattern=pattern(part) if what == "entities" else "",
+        pattern="" if throttled else pattern(part),
         heat=ColourGrid(
             start_s=part.start - began,
             width_s=part.width_s,
             cells=cells,
-            unit=f"{unit or what}/s",
-            scale=scale,
+            unit=f"{unit}/s",
+            scale="refused" if throttled else "heat",
             most=_most(cells),
             names=[_name(row, part.ranges) for row in part.ranges],
-            layers=_layers(part, widths, unit or what) if what == "entities" else (),
+            layers=() if throttled else _layers(part, widths, unit),
         ),
         marks=[] if record is None else _marks(record, part),
     )
     return made if record is None else over_run(record, made)
+
+
+def scheme_heats(
+    found: WhatIfRecord, shown: Iterable[tuple[str, str, SchemePart]]
+) -> dict[str, Chart]:
+    """The heat maps of schemes over the same time; each is shown by its id and its name."""
+    maps = {
+        f"chart-heat-{place}": key_heat(
+            None, part.heat, f"{name}: {found.unit}/s", found.unit, rate=found.rate
+        )
+        for place, name, part in shown
+        if part.heat is not None and part.heat.ranges
+    }
+    return together(maps)
 
 
 def _cells(rows: Sequence[Sequence[int]], of: Sequence[float]) -> list[list[float | None]]:

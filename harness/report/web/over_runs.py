@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.measure.record.record import RunRecord
 from harness.report.compare.comparison import Subject
 from harness.report.compare.measures import Measure
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
-from harness.report.web.frame import Chart, Line, together
+from harness.report.sentences import result_words
+from harness.report.web.frame import Chart, Line, middles, together
 from harness.report.web.heat_maps import key_heat, percentiles
 from harness.report.web.tables import short
 
@@ -18,34 +19,31 @@ _NAME_WIDTH = 24
 _MOST_HEAT_MAPS = 6
 _TONES = 8
 """Colours of runs."""
-_LINES: dict[str, tuple[str, str, Callable[[RunRecord], list[float | None]]]] = {
-    "chart-entities": (
-        "{unit.rate}",
-        "{unit.rate}",
-        lambda record: [point.entities for point in record.series],
-    ),
-    "chart-throttled": (
-        "throttled attempts/s",
-        "attempts/s",
-        lambda record: [point.throttled for point in record.series],
-    ),
-}
+_LINES = (("entities", "{unit.rate}", ""), ("throttled", "attempts/s", "throttled "))
+"""Figures of each point of the series, their units, and what the titles begin with."""
 
 
 def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
     """The courses of runs over each other, by seconds since the load began; of all repeats."""
     made: dict[str, Chart] = {}
     unit = counted_unit(record for _, _, record in _runs(subjects))
-    for name, (title, per_s, read) in _LINES.items():
+    for figure, per_s, whose in _LINES:
+        per_s = per_s.format(unit=unit)
         lines = [
-            _course(subject, place, _since(record), read(record), per_s.format(unit=unit))
+            _course(
+                subject,
+                place,
+                middles(record),
+                [getattr(point, figure) for point in record.series],
+                per_s,
+            )
             for subject, place, record in _runs(subjects)
             if record.series
         ]
         if any(value for line in lines for value in line.ys):
-            title = title.format(unit=unit)
+            title = f"{whose}{per_s}"
             title = f"{title[:1].upper()}{title[1:]}, since the load began"
-            made[name] = Chart(title=title, lines=lines)
+            made[f"chart-{figure}"] = Chart(title=title, lines=lines)
     latencies = []
     for subject, place, record in _runs(subjects):
         part = record.service_over_time
@@ -62,7 +60,7 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
         if heat is None or not heat.ranges or not subject.records[0].series:
             continue
         title = f"{subject.letter}: {unit.rate}"
-        shown = key_heat(subject.records[0], heat, "entities", title, "heat", unit=unit.many)
+        shown = key_heat(subject.records[0], heat, title, unit.many)
         # The time of all charts begins with the load of each run.
         made[f"chart-heat-{subject.letter}"] = dataclasses.replace(
             shown, began=None, bands=(), marks=()
@@ -82,10 +80,11 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Cha
     names = [record.started_at[5:16].replace("T", " ") for record in records]
     if len(set(names)) < len(names):
         names = [record.started_at[5:19].replace("T", " ") for record in records]
-    signs = [found.tone if (found := passing_of(record)) else "none" for record in records]
+    passing = [*map(passing_of, records)]
+    signs = [found.tone if found else "none" for found in passing]
     texts = [
-        f"{record.run_id}: {_word(record)}{record.verdict.result.replace('_', ' ')}"
-        for record in records
+        f"{record.run_id}: {f'{found.word}, ' if found else ''}{result_words(record)}"
+        for record, found in zip(records, passing, strict=True)
     ]
     made = []
     for measure in measures:
@@ -111,21 +110,11 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Cha
     return made
 
 
-def _word(record: RunRecord) -> str:
-    found = passing_of(record)
-    return "" if found is None else f"{found.word}, "
-
-
 def _runs(subjects: Sequence[Subject]) -> Iterable[tuple[Subject, int, RunRecord]]:
     """Every run with its subject and the place of it among the repeats."""
     for subject in subjects:
         for place, record in enumerate(subject.records):
             yield subject, place, record
-
-
-def _since(record: RunRecord) -> list[float]:
-    began = record.series[0].t
-    return [point.t + point.width_s / 2 - began for point in record.series]
 
 
 def _course(

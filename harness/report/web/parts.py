@@ -62,7 +62,7 @@ def parts(record: RunRecord, *, live: bool) -> dict[str, str]:
         "verdict": _verdict(record, live=live),
         "conditions": _conditions(record),
         "figures": render("figures.html", figures=key_figures(record)),
-        "why": list_html((sentence, "") for sentence in _reasons(record)),
+        "why": list_html(_reasons(record)),
         "advice": list_html(map(sentences.advised, record.verdict.advice)),
         "search": _search(record, live=live),
         "partitions": _partitions(record, live=live),
@@ -310,9 +310,9 @@ def _machine(record: RunRecord) -> list[tuple[str, str]]:
     return rows
 
 
-def list_html(items: Iterable[tuple[str, str]]) -> str:
-    """Sentences, each with its source or an empty text. All but the first few are folded."""
-    shown = list(items)
+def list_html(items: Iterable[str | tuple[str, str]]) -> str:
+    """Sentences, or each with its source. All but the first few are folded."""
+    shown = [(item, "") if isinstance(item, str) else item for item in items]
     # A single item is not worth a click.
     first = shown if len(shown) == _MOST_ITEMS + 1 else shown[:_MOST_ITEMS]
     return render("list.html", items=first, more=shown[len(first) :]) if shown else ""

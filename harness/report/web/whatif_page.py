@@ -10,68 +10,38 @@ import math
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import marked
 from harness.model.figures import percent
-from harness.report.web.document import Block, Section, self_contained
-from harness.report.web.frame import Chart, together
-from harness.report.web.heat_maps import key_heat
+from harness.report.web.document import HEAT_READS, Block, Content, page_of
+from harness.report.web.heat_maps import scheme_heats
 from harness.report.web.parts import list_html
-from harness.report.web.tables import BARS, Cell, named, render, rows_html, short
+from harness.report.web.tables import BARS, Cell, named, rows_html, short
 from harness.report.whatif import heading, ranking, sentences, would_break
 from harness.report.whatif_rows import SchemeRow, rows
 
 _NAME_WIDTH = 40
-_READS = (
-    "A horizontal line is a hot key, a diagonal is an append-only key, an even area is an even "
-    "spread."
-)
 
 
 def whatif_page(found: WhatIfRecord) -> str:
-    parts = {
-        "head": render(
-            "head.html", name=f"What if: {found.trace}", question=heading(found), facts=[]
-        ),
-        "best": list_html((sentence, "") for sentence in sentences(found)),
-        "order": _ranking(found),
-        "broken": list_html((sentence, "") for sentence in would_break(found)),
-    }
-    figures: dict[str, Chart] = {}
-    blocks = []
-    for place, part in sorted(enumerate(found.schemes), key=lambda one: one[1].rank or math.inf):
-        parts[f"figures-{place}"] = _figures(found, part)
-        blocks.append(Block(f"figures-{place}", part.name))
+    title = f"What if: {found.trace}"
+    summary = [
+        (Block("best", "Which is better"), list_html(sentences(found))),
+        (Block("order", "Best first"), _ranking(found)),
+        (Block("broken", "Would break the application"), list_html(would_break(found))),
+    ]
+    ranked = sorted(enumerate(found.schemes), key=lambda one: one[1].rank or math.inf)
+    maps = scheme_heats(found, [(str(place), part.name, part) for place, part in ranked])
+    each: list[Content] = []
+    for place, part in ranked:
+        each.append((Block(f"figures-{place}", part.name), _figures(found, part)))
         if place and part.sample:
-            parts[f"sample-{place}"] = _sample(part)
-            blocks.append(Block(f"sample-{place}"))
-        if part.heat is not None and part.heat.ranges:
-            name = f"chart-heat-{place}"
-            figures[name] = key_heat(
-                None,
-                part.heat,
-                "entities",
-                f"{part.name}: {found.unit}/s",
-                "heat",
-                found.rate,
-                found.unit,
-            )
-            blocks.append(Block(name, reads=_READS))
-    sections = (
-        Section(
-            "summary",
-            "",
-            (
-                Block("best", "Which is better"),
-                Block("order", "Best first"),
-                Block("broken", "Would break the application"),
-            ),
-        ),
-        Section("keys", "Each of the keys", tuple(blocks)),
-    )
-    return self_contained(
-        f"What if: {found.trace}",
-        sections,
-        parts,
-        together(figures),
-        footer=f"Calculated from {found.trace}; table stress harness {found.harness_version}.",
+            each.append((Block(f"sample-{place}"), _sample(part)))
+        if (name := f"chart-heat-{place}") in maps:
+            each.append((Block(name, reads=HEAT_READS), maps[name]))
+    return page_of(
+        title,
+        (title, heading(found)),
+        [("summary", "", summary), ("keys", "Each of the keys", each)],
+        f"Calculated from {found.trace}",
+        found.harness_version,
     )
 
 
