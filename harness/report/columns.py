@@ -157,8 +157,16 @@ def measures(latency: str) -> Callable[[RunRecord], bool] | None:
     return (lambda record: record.response_ms is not None) if latency == "response" else None
 
 
-def latency_figure(latency: str, figure: str) -> Callable[[Any], float | None]:
-    return lambda row: getattr(getattr(row, f"{latency}_ms"), figure, None)
+def at(path: str) -> Callable[[Any], float | None]:
+    """Reads the figure at a path of attributes; None where a part of the path is None or absent."""
+
+    def read(row: Any) -> float | None:
+        found = row
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return found
+
+    return read
 
 
 STEP_COLUMNS: tuple[Column[StepPart], ...] = (

@@ -17,11 +17,11 @@ from harness.report.columns import (
     NOWHERE,
     Column,
     Output,
+    at,
     best_over,
     charges_units,
     counts_entities,
     lasted_seconds,
-    latency_figure,
     measures,
 )
 from harness.report.limits import of_limit, partition_limit, raised_mark
@@ -88,7 +88,7 @@ def _partition_latency(latency: str, figure: str) -> Column[PartitionPart]:
     outputs = Output.HTML if latency == "response" else Output.REPORT
     return Column(
         figure,
-        latency_figure(latency, figure),
+        at(f"{latency}_ms.{figure}"),
         milliseconds,
         narrow=f"{figure}\nms",
         group=f"{latency} ms",
@@ -110,7 +110,7 @@ def _rate_column(name: str, figure: str, **more: Any) -> Column[Any]:
     """A rate of entities, of a partition or an account."""
     return Column(
         name,
-        lambda part: getattr(part.entities_per_s, figure),
+        at(f"entities_per_s.{figure}"),
         number,
         group="{unit.rate}",
         least=True,
@@ -197,7 +197,7 @@ def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
     """A rate of request units, of a partition, an account or an operation."""
     return Column(
         name,
-        lambda part: part.request_units and getattr(part.request_units.per_s, figure),
+        at(f"request_units.per_s.{figure}"),
         number,
         group="RU/s",
         csv=f"request_units_per_s_{figure}",
@@ -217,7 +217,7 @@ UNITS: tuple[Column[Any], ...] = (
     ),
     Column(
         "of target",
-        lambda part: part.request_units and part.request_units.ratio,
+        at("request_units.ratio"),
         percent,
         heading=lambda record: _unit_target(record.partitions),
         when=charges_units,
@@ -228,7 +228,7 @@ UNITS: tuple[Column[Any], ...] = (
     ),
     Column(
         "request units",
-        lambda part: part.request_units and part.request_units.total,
+        at("request_units.total"),
         outputs=NOWHERE,
         when=charges_units,
         csv="request_units",
@@ -280,8 +280,8 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
         for figure in LATENCY_FIGURES
     ),
     _in_csv("told_apart_since_utc_s", lambda part: part.since),
-    _in_csv("entities_at_least", lambda part: getattr(part.estimate, "at_least", None)),
-    _in_csv("entities_at_most", lambda part: getattr(part.estimate, "at_most", None)),
+    _in_csv("entities_at_least", at("estimate.at_least")),
+    _in_csv("entities_at_most", at("estimate.at_most")),
     ACCOUNT,
 )
 """The columns behind the name of a partition."""
@@ -358,7 +358,7 @@ OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
     *(
         Column(
             figure,
-            latency_figure(latency, figure),
+            at(f"{latency}_ms.{figure}"),
             milliseconds,
             group=f"{latency} ms",
             when=measures(latency),

@@ -18,6 +18,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
+from harness.report.columns import at
 from harness.report.limits import account_limit, account_rate, counted_unit, has_enforced, of_limit
 from harness.report.sentences import hottest, hottest_share
 
@@ -162,14 +163,6 @@ class Measure:
         return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"
 
 
-def _figure(part: str, figure: str) -> Callable[[RunRecord], float | None]:
-    return lambda record: getattr(getattr(record, part), figure, None)
-
-
-def _rate(figure: str) -> Callable[[RunRecord], float | None]:
-    return lambda record: getattr(record.account.entities_per_s, figure)
-
-
 def _per_s(figure: str) -> Scatter:
     """The scatter of a rate that the time series has."""
     return of_ratio(lambda point: _batch(getattr(point, figure), 1.0))
@@ -226,17 +219,13 @@ def _of_limit(record: RunRecord) -> float | None:
     return account_rate(record) / limit
 
 
-def _units(figure: str) -> Callable[[RunRecord], float | None]:
-    return lambda record: getattr(getattr(record.request_units, "per_s", None), figure, None)
-
-
 def _units_each(record: RunRecord) -> float | None:
     units, operations = record.request_units, record.counts.operations
     return units.total / operations if units is not None and operations else None
 
 
 def _hottest_units(record: RunRecord) -> float | None:
-    return getattr(getattr(hottest(record), "request_units", None), "ratio", None)
+    return at("request_units.ratio")(hottest(record))
 
 
 def _bytes(way: str) -> Callable[[RunRecord], float | None]:
@@ -267,14 +256,8 @@ def _sustained(record: RunRecord) -> float | None:
 
 def _latency(of: str, share: int) -> Measure:
     name, noun = f"p{share}({of})", f"p{share} of {of} latency"
-    read, scatter = _figure(f"{of}_ms", f"p{share}"), of_quantile(f"{of}_over_time", share / 100)
+    read, scatter = at(f"{of}_ms.p{share}"), of_quantile(f"{of}_over_time", share / 100)
     return Measure(name, f"p{share} {of}, ms", noun, "ms", read, scatter, False)
-
-
-def _of_server(record: RunRecord) -> float | None:
-    """As the service's own log says it."""
-    part = record.service_log
-    return None if part is None or part.server_ms is None else part.server_ms.p99
 
 
 def _in_units(
@@ -297,29 +280,32 @@ _OF_LOAD = "the hottest partition's share of the load"
 _OF_BILL = "billable transactions per 1,000 {unit.many}"
 _SENT, _RECEIVED = "bytes sent per operation", "bytes received per operation"
 _SUSTAINED = "{unit.rate} that can be sustained"
-_REQUESTS_PER_S = _figure("account", "transactions_per_s")
-_OF_UNITS = _figure("request_units", "ratio")
+_OF_SERVER = at("service_log.server_ms.p99")
+_MEAN, _BEST_1S = at("account.entities_per_s.mean"), at("account.entities_per_s.best_1s")
+_REQUESTS_PER_S = at("account.transactions_per_s")
+_UNITS, _BEST_UNITS = at("request_units.per_s.mean"), at("request_units.per_s.best_1s")
+_OF_UNITS = at("request_units.ratio")
 _ENTITIES, _ATTEMPTS, _CHARGED = map(_per_s, ("entities", "attempts", "request_units"))
 _CHARGE = of_ratio(lambda point: _batch(point.request_units, point.operations))
 _BILLED = of_ratio(lambda point: (point.attempts, point.entities))
 _CPU = of_ratio(lambda point: _batch(point.cpu_percent, point.operations))
 _HOT, _SHARE = _of_hottest(share=False), _of_hottest(share=True)
 MEASURES: tuple[Measure, ...] = (
-    Measure("entities_per_s", "{unit.rate}", "{unit.rate}", "", _rate("mean"), _ENTITIES, True),
-    Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _rate("best_1s")),
+    Measure("entities_per_s", "{unit.rate}", "{unit.rate}", "", _MEAN, _ENTITIES, True),
+    Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _BEST_1S),
     Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S, _ATTEMPTS),
     Measure("sustained_per_s", "sustained/s", _SUSTAINED, "", _sustained, more_is_better=True),
     Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _hot_ratio, _HOT),
     Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _of_limit, _ENTITIES),
-    _in_units("ru_per_s", "RU/s", "RU/s", _units("mean"), _CHARGED),
-    _in_units("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _units("best_1s")),
+    _in_units("ru_per_s", "RU/s", "RU/s", _UNITS, _CHARGED),
+    _in_units("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _BEST_UNITS),
     _in_units("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),
     _in_units("ru_ratio(partition)", "hottest, of its RU/s", _OF_PARTITION, _hottest_units),
     _in_units("ru_ratio(account)", "of provisioned RU/s", _OF_THROUGHPUT, _OF_UNITS, _CHARGED),
     Measure("hottest_share", "hottest, of the load", _OF_LOAD, "%", hottest_share, _SHARE, False),
     *map(_throttled, ("", "partition", "account")),
     *(_latency(of, share) for of in ("service", "response") for share in (50, 99)),
-    Measure("p99(server)", "p99 server, ms", "p99 of server latency", "ms", _of_server),
+    Measure("p99(server)", "p99 server, ms", "p99 of server latency", "ms", _OF_SERVER),
     Measure("sent_bytes", "bytes sent /operation", _SENT, "", _sent, unknown, False),
     Measure(
         "received_bytes", "bytes received /operation", _RECEIVED, "", _received, unknown, False

@@ -24,17 +24,19 @@ from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of
 
-_JUDGED = {
-    True: ("REGRESSION", "❌", "bold red"),
-    False: ("no regression", "✅", "green"),
-    None: ("not known", "❔", "yellow"),
+JUDGED = {
+    True: ("REGRESSION", "❌", "bold red", "bad"),
+    False: ("no regression", "✅", "green", "good"),
+    None: ("not known", "❔", "yellow", "warn"),
 }
+"""What is said of a regression: the words, a sign, a style in a terminal, a tone of a page."""
 SAID: dict[str, Callable[[RunRecord], str]] = {
     "verdict": result_words,
     "limited by": lambda record: record.verdict.limited_by,
 }
 """Texts that are compared."""
 _CHANGE_WIDTH = 6
+_COLOURS = {True: "green", False: "red", None: "dim"}
 
 
 def side_by_side(comparison: Comparison, page: Page) -> str:
@@ -62,7 +64,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
     parts.append(page.section("which is better", *lines, Text(comparison.rule, "dim")))
     rows = []
     for one in comparison.regressions:
-        word, _, style = _JUDGED[one.holds]
+        word, _, style, _ = JUDGED[one.holds]
         rows.append((Text(word, style=style), page.show(one.text), page.show(one.sentence)))
     if rows:
         parts.append(page.section(page.show(_regression_title(comparison)), grid(rows)))
@@ -95,7 +97,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines += ["", text(comparison.rule)]
     judged = []
     for one in comparison.regressions:
-        word, sign, _ = _JUDGED[one.holds]
+        word, sign, *_ = JUDGED[one.holds]
         judged.append([f"{sign} {word}", code(one.text), text(one.sentence)])
     if judged:
         title = text(_regression_title(comparison))
@@ -271,12 +273,19 @@ def span_words(measure: Measure, values: Values) -> str:
     return "" if least == most else f"{least} to {most}"
 
 
+def with_change(measure: Measure, values: Values, first: Values | None, n: int) -> str:
+    """A mean, and behind that of a later run its difference from the first mean."""
+    shown = measure.show(values.mean)
+    # A share of a share would mislead.
+    if not n or first is None or measure.unit == "%":
+        return shown
+    return f"{shown} ({changed(values.mean, first.mean) or 'n/a'})"
+
+
 def _markdown_cell(measure: Measure, values: Values | None, first: Values | None, n: int) -> str:
     if values is None:
         return "n/a"
-    cell = measure.show(values.mean)
-    if n and first is not None and measure.unit != "%":
-        cell += f" ({changed(values.mean, first.mean) or 'n/a'})"
+    cell = with_change(measure, values, first, n)
     if span := span_words(measure, values):
         cell += f"<br>{span}"
     return cell
@@ -307,16 +316,12 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, n: int)
         change = ""
         if first is not None and measure.unit != "%":
             change = changed(values.mean, first.mean)
-        cell.append(f" {change:>{_CHANGE_WIDTH}}", style=_colour(measure, values, first))
+        style = _COLOURS[is_better(measure, values, first)]
+        cell.append(f" {change:>{_CHANGE_WIDTH}}", style=style)
     if span := span_words(measure, values):
         blank = f" {'':{_CHANGE_WIDTH}}" if n else ""
         cell.append(f"\n{span}{blank}", style="dim")
     return cell
-
-
-def _colour(measure: Measure, values: Values, first: Values | None) -> str:
-    better = is_better(measure, values, first)
-    return "dim" if better is None else ("green" if better else "red")
 
 
 def is_better(measure: Measure, values: Values, first: Values | None) -> bool | None:

@@ -14,8 +14,8 @@ from harness.report.compare.comparison import Comparison, headline, settings_of
 from harness.report.compare.differences import Values
 from harness.report.compare.measures import Measure
 from harness.report.compare.outputs import (
+    JUDGED,
     SAID,
-    changed,
     described,
     is_better,
     measured,
@@ -23,6 +23,7 @@ from harness.report.compare.outputs import (
     said,
     span_words,
     title_of,
+    with_change,
 )
 from harness.report.compare.repeats import Trend, single_words
 from harness.report.passing import passing_of
@@ -32,11 +33,6 @@ from harness.report.web.over_runs import courses, trend
 from harness.report.web.parts import list_html
 from harness.report.web.tables import Cell, render, rows_html
 
-_JUDGED = {
-    True: ("regression", "bad"),
-    False: ("no regression", "good"),
-    None: ("not known", "warn"),
-}
 _TONES = {True: "good", False: "bad", None: ""}
 _TITLE = "Runs over time"
 _READS = (
@@ -54,8 +50,9 @@ def compare_page(comparison: Comparison) -> str:
         for row in ((f"{one.letter} {one.titled}", outcome(one)), ("", described(one)))
     ]
     judged = [
-        [Cell(*_JUDGED[one.holds]), Cell(one.text, "name"), Cell(one.sentence)]
+        [Cell(word.lower(), tone), Cell(one.text, "name"), Cell(one.sentence)]
         for one in comparison.regressions
+        for word, *_, tone in (JUDGED[one.holds],)
     ]
     summary = [
         (Block("settings", "Settings that differ"), list_html(settings_of(comparison))),
@@ -97,11 +94,8 @@ def _measures(comparison: Comparison) -> str:
 def _cell(measure: Measure, values: Values | None, first: Values | None, place: int) -> Cell:
     if values is None:
         return Cell("n/a", "faint")
-    text, tone = measure.show(values.mean), ""
-    if place and first is not None:
-        tone = _TONES[is_better(measure, values, first)]
-        if measure.unit != "%":
-            text += f" ({changed(values.mean, first.mean) or 'n/a'})"
+    text = with_change(measure, values, first, place)
+    tone = _TONES[is_better(measure, values, first)] if place else ""
     return Cell(text, tone, title=span_words(measure, values))
 
 
