@@ -22,16 +22,17 @@ from harness.commands.common import (
     require_apart,
     say_page,
     write_page,
+    writing,
 )
 from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
 from harness.commands.whatif import Steps, positive_factor, take_rows
 from harness.gateway.limits import limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.whatif import WhatIfRecord
-from harness.model.errors import SetupError, cut
+from harness.model.errors import SetupError
 from harness.model.figures import duration, percent
 from harness.model.process import search_rarely
-from harness.report.advise import Given, advice_json, advice_text, scheme_files
+from harness.report.advise import Given, advice_text, scheme_files
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
 from harness.report.web.advise_page import advise_page
@@ -119,14 +120,8 @@ class Advise:
             (calculation := _Calculation()).pool,
         ):
             folder = Path(scratch)
-            found = advise(
-                trace,
-                question,
-                folder,
-                calculation,
-                name=args.file.name,
-                version=__version__,
-            )
+            named = {"name": args.file.name, "version": __version__}
+            found = advise(trace, question, folder, calculation, **named)
             verified = _verified(trace, args.file, found, question, folder) if args.verify else None
         if args.write is not None:
             _write(found, args.write)
@@ -138,7 +133,7 @@ class Advise:
         if args.html is not None:
             write_page(args.html, advise_page(found, given))
         if args.json:
-            print(advice_json(found), end="")
+            print(found.model_dump_json(indent=1))
         else:
             print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), given))
             say_page(args.html)
@@ -219,11 +214,7 @@ def _calculated(
 
 def _write(found: AdviceRecord, folder: Path) -> None:
     """Write the proposed schemes; a `SetupError` says why they cannot be written."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, scheme in itertools.chain(*scheme_files(found)):
             write_whole(folder / name, scheme)
-    except OSError as error:
-        raise SetupError(
-            f"{cut(str(folder))} cannot be written ({error.strerror or error})"
-        ) from error

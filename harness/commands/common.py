@@ -7,10 +7,11 @@ form.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,8 +75,15 @@ def parsed_all(option: str, texts: Iterable[str], parse: Callable[[str], Parsed]
 
 def write_page(path: Path, page: str) -> None:
     """Write ``page`` whole or not at all; a `SetupError` says why it cannot be written."""
-    try:
+    with writing(path):
         write_whole(path, page)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise a `SetupError` where ``path`` cannot be written."""
+    try:
+        yield
     except OSError as error:
         raise SetupError(
             f"{cut(str(path))} cannot be written ({error.strerror or error})"

@@ -7,16 +7,13 @@ import contextlib
 import csv
 import itertools
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from harness.endpoint.accounts import Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.tables import KEY_PROPERTIES, listed
-from harness.endpoint.endpoint import Endpoint
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.errors import SetupError
 from harness.model.figures import counted
@@ -71,13 +68,22 @@ class SaveKeys:
         housekeeping = Housekeeping(partial(print, file=sys.stderr, flush=True))
         found = housekeeping.do(
             f"reading keys of the table {args.from_table}",
-            partial(_first_keys, endpoint, args.from_table, args.most, budget),
+            # One more shows whether there are more.
+            lambda: list(
+                itertools.islice(
+                    listed(endpoint, args.from_table, list(KEY_PROPERTIES), budget), args.most + 1
+                )
+            ),
             within_s=_WITHIN_S,
         )
         more = len(found) > args.most
         kept = found[: args.most]
         try:
-            with _output(args.output) as file:
+            with (
+                contextlib.nullcontext(sys.stdout)
+                if args.output is None
+                else args.output.open("w", encoding="utf-8", newline="")
+            ) as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(KEY_PROPERTIES)
                 writer.writerows(kept)
@@ -89,17 +95,3 @@ class SaveKeys:
         spent = counted(budget.spent, "request")
         print(f"{read} of {partitions}, in {spent}{rest}", file=sys.stderr)
         return 0
-
-
-def _first_keys(endpoint: Endpoint, table: str, most: int, budget: Budget) -> list[tuple[str, str]]:
-    """The first keys of a table, and one more if there are more."""
-    return list(itertools.islice(listed(endpoint, table, list(KEY_PROPERTIES), budget), most + 1))
-
-
-@contextlib.contextmanager
-def _output(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stdout
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        yield file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
 import os
 import shlex
 import sys
@@ -18,8 +19,8 @@ from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
     MOST_LISTED,
+    BusiestPart,
     HotRow,
-    Peak,
     Traffic,
     traffic_json,
     traffic_text,
@@ -146,7 +147,11 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
             partitions=counts.partitions,
             exact=counts.exact,
             peaks=tuple(
-                Peak(width_s=width, second=at, entities_per_s=rate)
+                BusiestPart(
+                    seconds=width,
+                    at=dt.datetime.fromtimestamp(at, dt.UTC).isoformat(),
+                    entities_per_s=round(rate, 3),
+                )
                 for width in dict.fromkeys(widths)
                 for at, rate in [seconds.busiest(width)]
             ),

@@ -25,7 +25,7 @@ from harness.model.process import search_rarely
 from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif import whatif_json, whatif_text
+from harness.report.whatif import whatif_text
 from harness.trace.sources import opened
 from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import Scheme, read_scheme
@@ -134,7 +134,7 @@ class WhatIf:
         if args.html is not None:
             write_page(args.html, whatif_page(found))
         if args.json:
-            print(whatif_json(found), end="")
+            print(found.model_dump_json(indent=1))
         else:
             print(whatif_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
             say_page(args.html)

@@ -1,10 +1,10 @@
-"""The advice about keys in a terminal, and as JSON."""
+"""The advice about keys in a terminal."""
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -111,11 +111,6 @@ def advice_text(found: AdviceRecord, page: Page, given: Given) -> str:
     return page.render(*parts)
 
 
-def advice_json(found: AdviceRecord) -> str:
-    """The advice for programs."""
-    return found.model_dump_json(indent=1) + "\n"
-
-
 def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
     colour = _COLOURS.get(table.answer, "")
     said: list[RenderableType] = [Text(page.show(table.headline), f"bold {colour}".strip())]
@@ -136,7 +131,9 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
         said += [Text(), Text(page.show(f"{name}: {proposal.idea}")), grid(rows)]
     if table.proposals:
         said.append(Text())
-        said += (_compared(block, table, page) for block in _blocks(table, page))
+        places = range(len(table.found.schemes))
+        blocks = page.blocks(places, lambda block: _compared(block, table, page))
+        said += (_compared(block, table, page) for block in blocks)
     if table.stays_bad:
         said += [Text(), Text("What stays bad", "bold")]
         said += (Text(page.show(sentence)) for sentence in table.stays_bad)
@@ -159,14 +156,6 @@ def compared_rows(table: TableAdvicePart) -> list[tuple[str, list[tuple[str, boo
         for row in rows(found)
     ]
     return [(label, cells) for label, cells in shown if len({text for text, _ in cells}) > 1]
-
-
-def _blocks(table: TableAdvicePart, page: Page) -> Iterator[list[int]]:
-    """Places of the schemes that fit side by side."""
-    assert table.found is not None
-    return page.blocks(
-        range(len(table.found.schemes)), lambda places: _compared(places, table, page)
-    )
 
 
 def _compared(places: Sequence[int], table: TableAdvicePart, page: Page) -> Table:

@@ -1,8 +1,8 @@
-"""What every output says of schemes: their order, and each figure, in a terminal and as JSON."""
+"""What every output says of schemes: their order, and each figure in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -160,15 +160,12 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
     return f"{text}, and {throttled} of the requests are throttled at first"
 
 
-RANKING = ("", "keys", "throttled", "billable", "scanned", "hottest partition")
-"""Headings of the schemes in their order; with multiples follows the first limit."""
-
-
 def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list[str], float]]]:
     """The schemes in their order, one a row: headings, and of each its texts and the share of the
     limit that its hottest partition has.
     """
-    headings = [*RANKING, *(["first limit"] if found.most_factor else [])]
+    headings = ["", "keys", "throttled", "billable", "scanned", "hottest partition"]
+    headings += ["first limit"] if found.most_factor else []
     rows = []
     for part in in_order(found):
         peak, limit = best_10s(part.partition_peaks), found.partition_per_s
@@ -191,15 +188,16 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
 def whatif_text(found: WhatIfRecord, page: Page) -> str:
     parts: list[RenderableType] = [Text(page.show(heading(found)))]
     for part in found.schemes[1:]:
-        parts.append(page.section(page.show(_titled(part)), _sample(part, page)))
+        title = f"{part.name}: {part.question}" if part.question else part.name
+        parts.append(page.section(page.show(title), _sample(part, page)))
     if len(found.schemes) > 1:
         order = [_ranking(found, page)] if in_order(found) else []
         parts.append(page.section("best first", *order))
     if broken := would_break(found):
         lines = [Text(page.show(sentence)) for sentence in broken]
         parts.append(page.section("would break the application", *lines))
-    for table in side_by_side(found, None, page):
-        parts.append(page.section("side by side", table))
+    for block in page.blocks(found.schemes, lambda block: _table(found, block, page)):
+        parts.append(page.section("side by side", _table(found, block, page)))
     lines = [Text(page.show(sentence)) for sentence in sentences(found)]
     parts.append(page.section("which is better", *lines))
     return page.render(*parts)
@@ -221,15 +219,6 @@ def _ranking(found: WhatIfRecord, page: Page) -> Table:
     return table
 
 
-def whatif_json(found: WhatIfRecord) -> str:
-    """The calculation for programs. Rates are in `unit`/s, shares are of 1."""
-    return found.model_dump_json(indent=1) + "\n"
-
-
-def _titled(part: SchemePart) -> str:
-    return f"{part.name}: {part.question}" if part.question else part.name
-
-
 def _sample(part: SchemePart, page: Page) -> Table:
     arrow = "->" if page.ascii_only else "→"
     lines: list[tuple[Cell, Cell, Cell]] = []
@@ -239,23 +228,9 @@ def _sample(part: SchemePart, page: Page) -> Table:
     return grid(lines)
 
 
-def side_by_side(found: WhatIfRecord, best: SchemePart | None, page: Page) -> Iterator[Table]:
-    """The schemes in tables that fit the page; one of them is marked as the best."""
-
-    def table(parts: Sequence[SchemePart]) -> Table:
-        return _table(found, parts, best, page)
-
-    yield from map(table, page.blocks(found.schemes, table))
-
-
-def _table(
-    found: WhatIfRecord, parts: Sequence[SchemePart], best: SchemePart | None, page: Page
-) -> Table:
-    names = [
-        page.short(part.name, _NAME_WIDTH) + (" (best)" if part is best else "") for part in parts
-    ]
+def _table(found: WhatIfRecord, parts: Sequence[SchemePart], page: Page) -> Table:
     return table_of(
-        ["", *names],
+        ["", *(page.short(part.name, _NAME_WIDTH) for part in parts)],
         [
             [Text(row.label), *(_cell(row, found, part, page) for part in parts)]
             for row in rows(found)

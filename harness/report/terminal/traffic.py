@@ -37,12 +37,11 @@ _HEAT_NAME_WIDTH = 24
 _SHADES, _PLAIN_SHADES = " ░▒▓█", " .:*#"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
-    """The busiest ``width_s`` seconds in a row: their first UTC second, and their mean rate."""
+class BusiestPart(RecordPart):
+    """The busiest ``seconds`` in a row: when they begin, and their mean rate."""
 
-    width_s: int
-    second: int
+    seconds: int
+    at: str
     entities_per_s: float
 
 
@@ -57,17 +56,7 @@ class HotRow:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a trace holds.
-
-    Attributes:
-        head: What it says of itself, as names and texts.
-        seconds: From the first operation to the last.
-        partitions: Number of different partitions; ``exact`` says whether it is exact.
-        hottest: The hottest partitions, each with its best rate over a minute.
-        unknown: What the source did not say, and of how many operations.
-        clients: Operations by client, the busiest first.
-        notes: Sentences about what is missing.
-    """
+    """What a trace holds, as in `TraceOutput`; ``hottest`` with their best rates over a minute."""
 
     name: str
     head: tuple[tuple[str, str], ...]
@@ -75,7 +64,7 @@ class Traffic:
     seconds: float
     partitions: int
     exact: bool
-    peaks: tuple[Peak, ...]
+    peaks: tuple[BusiestPart, ...]
     hottest: tuple[tuple[CountedPartition, float], ...]
     hottest_rows: tuple[HotRow, ...]
     unknown: Mapping[str, int]
@@ -148,7 +137,7 @@ def _throttled(snapshot: Snapshot) -> dict[int, int]:
 def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
     rows: list[list[Cell]] = [
         [
-            f"{_span(peak.width_s)} at {_clock(peak.second, traffic.snapshot)}",
+            f"{_span(peak.seconds)} at {_clock(_second(peak), traffic.snapshot)}",
             f"{number(peak.entities_per_s)} entities/s",
             Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
             percent(peak.entities_per_s / PUBLISHED.account),
@@ -160,6 +149,10 @@ def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
 
 def _span(width_s: int) -> str:
     return {1: "second", 60: "minute"}.get(width_s, f"{width_s} s")
+
+
+def _second(peak: BusiestPart) -> int:
+    return int(dt.datetime.fromisoformat(peak.at).timestamp())
 
 
 def _clock(second: int, snapshot: Snapshot) -> str:
@@ -294,14 +287,6 @@ def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
     return [page.section("unknown", facts(rows, page))] if rows else []
 
 
-class BusiestPart(RecordPart):
-    """The busiest ``seconds`` in a row: when they begin, and their mean rate."""
-
-    seconds: int
-    at: str
-    entities_per_s: float
-
-
 class TraceOutput(CommandOutput):
     """What a trace holds; operations, partitions and heat map as in a ``run.json``.
 
@@ -349,14 +334,7 @@ def traffic_json(traffic: Traffic) -> str:
         bytes_received=counts.bytes_received,
         seconds=traffic.seconds,
         operations=tuple(map(OperationPart.recorded, snapshot.operations)),
-        peaks=tuple(
-            BusiestPart(
-                seconds=peak.width_s,
-                at=dt.datetime.fromtimestamp(peak.second, dt.UTC).isoformat(),
-                entities_per_s=round(peak.entities_per_s, 3),
-            )
-            for peak in traffic.peaks
-        ),
+        peaks=traffic.peaks,
         partitions=traffic.partitions,
         exact=traffic.exact,
         hottest_partitions=tuple(map(PartitionPart.recorded, snapshot.partitions)),
