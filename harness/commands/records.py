@@ -24,11 +24,11 @@ from harness.measure.verdict.verdict import judge
 from harness.model.errors import SetupError, cut, printable_lines
 from harness.model.figures import counted, duration, listed
 from harness.model.services import service_described
-from harness.report.compare.comparison import Subject, compare, differences_of
+from harness.report.compare.comparison import compare, differences_of
+from harness.report.compare.differences import Recording, Subject
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
 from harness.report.compare.repeats import repeats_text, trend_text, trends_json, trends_of
-from harness.report.compare.replayed import Recording
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
 from harness.report.web.compare_page import compare_page, trend_page

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document, update

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.repeats import trends_of
 from harness.report.web.compare_page import compare_page, trend_page
 from harness.report.web.document import document

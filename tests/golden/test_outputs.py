@@ -12,7 +12,8 @@ from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
-from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.comparison import Comparison, compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
 from harness.report.export.junit import junit

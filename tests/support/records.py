@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Subject
+from harness.report.compare.differences import Subject
 from tests.support.golden import GOLDEN
 
 KEPT = GOLDEN / "run-v1.json"

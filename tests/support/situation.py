@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import latency_doubt
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
 from harness.report.compare.comparison import headline as compare_headline
+from harness.report.compare.differences import Subject
 from harness.report.compare.regressions import parse_regression
 from harness.report.headline import headline
 from harness.report.passing import passing_of

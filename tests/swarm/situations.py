@@ -22,7 +22,7 @@ from harness.endpoint.azurite.process import AzuriteProcess
 from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult
-from harness.report.compare.comparison import Subject
+from harness.report.compare.differences import Subject
 from tests.support.burners import burnt_core, burnt_cores
 from tests.support.faulty_service.process import Faulty
 from tests.support.locust_process import Stress

@@ -14,24 +14,23 @@ from typing import Any
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult, indicative
 from harness.model.figures import agreed, counted, listed, number, percent
-from harness.model.sessions import session_named
 from harness.report.compare.differences import (
     FEW_REPEATS,
     MANY_TIMES,
     NEVER_WITHIN,
     SAME_WITHIN,
     UNKNOWN,
+    Subject,
     Values,
     change_of,
     change_words,
     doubts,
     in_brackets,
     judge,
-    values_of,
 )
 from harness.report.compare.measures import Measure, measures_of
 from harness.report.compare.regressions import Judged, Regression
-from harness.report.compare.replayed import Recording, replay_sentences
+from harness.report.compare.replayed import replay_sentences
 from harness.report.limits import counted_unit
 from harness.report.names import shortened
 
@@ -42,39 +41,6 @@ _OTHER_DURATION = 2.0
 _OTHER_SIZE = 1.01
 _INCONCLUSIVE = 3
 _REGRESSED = 1
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A run, or its repeats, with its letter in outputs and the path that the user named.
-
-    Attributes:
-        name: In the first sentence and above regressions; by default that of `names_of`.
-        recording: What the record was made of, if it is that of a trace.
-    """
-
-    letter: str
-    source: str
-    records: tuple[RunRecord, ...]
-    recording: Recording | None = None
-    name: str = ""
-
-    @property
-    def titled(self) -> str:
-        """The name of a run and its path; the path alone where it has no other name."""
-        return self.source if self.name in ("", self.letter) else f"{self.name} ({self.source})"
-
-    @property
-    def counts_whole(self) -> bool:
-        """Whether bytes are those of whole requests and answers, not only of their bodies."""
-        if self.recording is not None:
-            return self.recording.counts_whole
-        record = self.records[0]
-        return record.watched is None and not session_named(record.session).as_is
-
-    def values(self, measure: Measure) -> Values | None:
-        """The values of all repeats; None where one of them was not measured."""
-        return values_of(measure, self.records, self.letter)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""When two runs, or their repeats, differ in a measure: the one rule of all comparisons."""
+"""Runs that are compared, and when they differ in a measure: the one rule of all comparisons."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.measure.record.record import RunRecord
@@ -13,6 +13,7 @@ from harness.measure.scatter import student
 from harness.measure.verdict.evidence import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
+from harness.model.sessions import session_named
 from harness.report.compare.measures import Measure
 
 SAME_WITHIN = 0.05
@@ -85,6 +86,56 @@ def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") ->
         others=statistics.fmean(others) if others and measure.timed else None,
         doubt=[*doubts(records, name), *_of_machine(measure, records, name), ""][0],
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A trace or a log that is compared in place of a record.
+
+    Attributes:
+        fingerprint: Hash of the file: see `ReplayPart.fingerprint`.
+        described: What was recorded, in words.
+        counts_whole: Whether bytes are those of whole requests and answers, not of their bodies.
+        entities: Entities of every partition, more than a record lists; None if they are too many.
+    """
+
+    fingerprint: str
+    described: str
+    counts_whole: bool
+    entities: Mapping[str, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A run, or its repeats, with its letter in outputs and the path that the user named.
+
+    Attributes:
+        name: In the first sentence and above regressions; by default that of `names_of`.
+        recording: What the record was made of, if it is that of a trace.
+    """
+
+    letter: str
+    source: str
+    records: tuple[RunRecord, ...]
+    recording: Recording | None = None
+    name: str = ""
+
+    @property
+    def titled(self) -> str:
+        """The name of a run and its path; the path alone where it has no other name."""
+        return self.source if self.name in ("", self.letter) else f"{self.name} ({self.source})"
+
+    @property
+    def counts_whole(self) -> bool:
+        """Whether bytes are those of whole requests and answers, not only of their bodies."""
+        if self.recording is not None:
+            return self.recording.counts_whole
+        record = self.records[0]
+        return record.watched is None and not session_named(record.session).as_is
+
+    def values(self, measure: Measure) -> Values | None:
+        """The values of all repeats; None where one of them was not measured."""
+        return values_of(measure, self.records, self.letter)
 
 
 class Judgement(NamedTuple):

@@ -13,8 +13,8 @@ from harness.measure.record.findings import RecordPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, listed
 from harness.report.compare import comparison as words
-from harness.report.compare.comparison import Comparison, Subject
-from harness.report.compare.differences import MANY_TIMES, Values, change_of, judge
+from harness.report.compare.comparison import Comparison
+from harness.report.compare.differences import MANY_TIMES, Subject, Values, change_of, judge
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text

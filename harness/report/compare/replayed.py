@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.measure.record.origin import ReplayPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, listed
 from harness.model.partition import Partition
+from harness.report.compare.differences import Recording
 from harness.report.names import partition_name
 
 _MOST_LISTED = 5
 _ENTITIES, _OPERATIONS = "entities", "operations"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """A trace or a log that is compared in place of a record.
-
-    Attributes:
-        fingerprint: Hash of the file: see `ReplayPart.fingerprint`.
-        described: What was recorded, in words.
-        counts_whole: Whether bytes are those of whole requests and answers, not of their bodies.
-        entities: Entities of every partition, more than a record lists; None if they are too many.
-    """
-
-    fingerprint: str
-    described: str
-    counts_whole: bool
-    entities: Mapping[str, int] | None = None
 
 
 def replay_sentences(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Subject
+from harness.report.compare.differences import Subject
 from harness.report.compare.measures import Measure
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of

@@ -26,7 +26,8 @@ from harness.model.operation import WHOLE_TABLE, Kind
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import resolve
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
 from harness.report.export.junit import junit

@@ -13,7 +13,8 @@ from harness.profile.build.plan import plan_of
 from harness.profile.checks.observed import observe
 from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import resolve
-from harness.report.compare.comparison import Subject, compare
+from harness.report.compare.comparison import compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import side_by_side
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown

@@ -21,13 +21,8 @@ from harness.measure.record.record import EntityPart, RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
 from harness.model.services.blobs import AZURITE_BLOBS
-from harness.report.compare.comparison import (
-    Comparison,
-    Subject,
-    compare,
-    warnings,
-)
-from harness.report.compare.differences import UNKNOWN, Values, change_of, judge, values_of
+from harness.report.compare.comparison import Comparison, compare, warnings
+from harness.report.compare.differences import UNKNOWN, Subject, Values, change_of, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
     changed,

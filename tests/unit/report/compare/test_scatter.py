@@ -11,7 +11,8 @@ import pytest
 from harness.measure.record.measured import SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.measure.scatter import margin, student
-from harness.report.compare.comparison import Comparison, Subject, compare
+from harness.report.compare.comparison import Comparison, compare
+from harness.report.compare.differences import Subject
 from harness.report.compare.measures import of_key, of_quantile, of_ratio
 from tests.support.records import altered, course, kept, with_heat
 
