@@ -107,8 +107,7 @@ class Comparison:
     @property
     def findings(self) -> list[str]:
         """Which run is better in what, a sentence each; then what is the same or undecided."""
-        replays = [(one.letter, one.records[0]) for one in self.subjects]
-        sentences = [*replay_sentences(replays, self.subjects[0].recording)]
+        sentences = [*replay_sentences(self.subjects)]
         sentences += map(str, self.differences)
         if self.same:
             sentences.append(f"No difference: {', '.join(self.same)}.")

@@ -8,34 +8,25 @@ from harness.measure.record.origin import ReplayPart
 from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, listed
 from harness.model.partition import Partition
-from harness.report.compare.differences import Recording
+from harness.report.compare.differences import Recording, Subject
 from harness.report.names import partition_name
 
 _MOST_LISTED = 5
 _ENTITIES, _OPERATIONS = "entities", "operations"
 
 
-def replay_sentences(
-    subjects: Sequence[tuple[str, RunRecord]], recording: Recording | None = None
-) -> Iterator[str]:
-    """Whether each replay has the entities of the first record, by letter and record.
-
-    ``recording`` is the trace that the first record was made of.
-    """
-    (first, original), *others = subjects
-    for letter, record in others:
-        if record.replay is not None and original.replay is None:
-            yield from _sentences(first, original, recording, letter, record, record.replay)
+def replay_sentences(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Whether each replay has the entities of the first subject; of repeats, of their first."""
+    first, *others = subjects
+    for other in others:
+        part = other.records[0].replay
+        if part is not None and first.records[0].replay is None:
+            yield from _sentences(first, other, part)
 
 
-def _sentences(
-    first: str,
-    original: RunRecord,
-    recording: Recording | None,
-    letter: str,
-    record: RunRecord,
-    part: ReplayPart,
-) -> Iterator[str]:
+def _sentences(one: Subject, other: Subject, part: ReplayPart) -> Iterator[str]:
+    first, original, recording = one.letter, one.records[0], one.recording
+    letter, record = other.letter, other.records[0]
     lead = f"{letter} replays {first}"
     if _another(original, recording, part):
         lead = f"{letter} replays {part.run_id or part.trace}, which is not {first}"
@@ -70,7 +61,7 @@ def _sentences(
             f"{lead}: {len(apart):,} of {counted(len(names), 'partition')} {of}"
             f"{agreed(len(apart), 'has', 'have')} other entities: {listed(shown)}."
         )
-        yield from _reasons(first, original, letter, record, part, names)
+        yield from _reasons(one, other, part, names)
     if folded:
         all_before, all_after = original.counts.entities, record.counts.entities
         yield (
@@ -92,15 +83,9 @@ def _another(original: RunRecord, recording: Recording | None, part: ReplayPart)
     return recording is not None and recording.fingerprint != part.fingerprint
 
 
-def _reasons(
-    first: str,
-    original: RunRecord,
-    letter: str,
-    record: RunRecord,
-    part: ReplayPart,
-    names: Sequence[str],
-) -> Iterator[str]:
+def _reasons(one: Subject, other: Subject, part: ReplayPart, names: Sequence[str]) -> Iterator[str]:
     """What explains that partitions have other entities."""
+    (first, original), (letter, record) = ((run.letter, run.records[0]) for run in (one, other))
     if estimated := original.counts.entities_estimated:
         before, after = _named(_counts(original, _OPERATIONS), _counts(record, _OPERATIONS))
         same = sum(before.get(name, 0) == after.get(name, 0) for name in names)
