@@ -21,7 +21,7 @@ from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif import best_of, whatif_json, whatif_text
+from harness.report.whatif import best_of, whatif_text
 from harness.report.whatif_rows import rows
 from harness.trace.head import TraceHead
 from harness.trace.operations import ASSUMED_PROPERTIES
@@ -248,7 +248,7 @@ def test_a_hot_key_meets_the_share_of_its_physical_partition(tmp_path: Path) -> 
     assert "of the 100 RU/s that it can serve" in text
     assert "Request units are estimated" in text
     assert "entities/s" not in text
-    assert WhatIfRecord.model_validate_json(whatif_json(found)) == found
+    assert WhatIfRecord.model_validate_json(found.model_dump_json()) == found
     assert "as recorded: RU/s by key range and time" in whatif_page(found)
 
 
@@ -262,7 +262,7 @@ def test_keys_that_spread_leave_the_provisioned_throughput_as_the_limit(tmp_path
 def test_limits_of_storage_know_no_request_units(tmp_path: Path) -> None:
     """No output mentions them."""
     found = calculated(recorded(tmp_path, inserts(20, 5, ["hot"])), GatewayLimits())
-    said = whatif_text(found, Page(width=110)) + whatif_json(found)
+    said = whatif_text(found, Page(width=110)) + found.model_dump_json()
     assert "RU" not in said
     assert "physical" not in said
     assert all("RU" not in row.label for row in rows(found))

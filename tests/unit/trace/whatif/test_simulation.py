@@ -24,7 +24,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
-from harness.report.whatif import best_of, whatif_json, whatif_text
+from harness.report.whatif import best_of, whatif_text
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
@@ -161,7 +161,7 @@ def test_a_scheme_that_spreads_the_hot_partition_is_the_best(tmp_path: Path) -> 
     text = whatif_text(found, Page(width=110))
     assert "Best: buckets, for no price in this traffic: its" in text
     assert "hot / r000000" in text
-    assert WhatIfRecord.model_validate_json(whatif_json(found)) == found
+    assert WhatIfRecord.model_validate_json(found.model_dump_json()) == found
     assert (buckets.rank, recorded_keys.rank) == (1, 2)
     page = whatif_page(found)
     assert page.index(">buckets<") < page.index(">as recorded<")
