@@ -27,7 +27,6 @@ from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import resolve
 from harness.report.compare.comparison import compare
-from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
 from harness.report.export.junit import junit
@@ -45,6 +44,7 @@ from tests.support.records import (
     enforcing,
     kept,
     move,
+    subjects,
     with_courses,
     with_heat,
     with_partitions,
@@ -199,11 +199,7 @@ def make_everything(record: RunRecord, other: RunRecord) -> None:
         record.to_json(),
     ):
         text.encode("utf-8")
-    subjects = [
-        Subject(letter=letter, source=letter, records=records)
-        for letter, records in (("A", (record,)), ("B", (other,)), ("C", (record, record)))
-    ]
-    comparison = compare(subjects, REGRESSIONS)
+    comparison = compare(subjects(record, other, [record, record]), REGRESSIONS)
     comparison_json(comparison)
     comparison_markdown(comparison)
     side_by_side(comparison, Page(width=140, colour=False, ascii_only=False))

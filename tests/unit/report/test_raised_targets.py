@@ -14,7 +14,6 @@ from harness.profile.checks.observed import observe
 from harness.profile.practices.checklist import findings_of
 from harness.profile.profile_loader import resolve
 from harness.report.compare.comparison import compare
-from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import side_by_side
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
@@ -26,7 +25,7 @@ from harness.report.terminal.plan import plan_text
 from harness.report.terminal.summary import summary
 from harness.report.web.document import document
 from tests.support.evidence import evidence, recorded, snapshot_of
-from tests.support.records import kept
+from tests.support.records import kept, subjects
 
 TARGETS = Targets(partition=5_000, account=50_000)
 SETTINGS = ["endpoint.targets.partition=5000", "endpoint.targets.account=50000"]
@@ -36,8 +35,7 @@ PLAIN = recorded(evidence(snapshot_of({"p0": 1500})))
 
 
 def compared(record: RunRecord) -> str:
-    subjects = [Subject(letter=one, source=one, records=(record,)) for one in "AB"]
-    return side_by_side(compare(subjects, []), PAGE)
+    return side_by_side(compare(subjects(record, record), []), PAGE)
 
 
 OUTPUTS: dict[str, Callable[[RunRecord], str]] = {

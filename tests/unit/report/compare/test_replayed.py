@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from harness.measure.record.origin import LeftOut, ReplayPart
 from harness.measure.record.record import RunRecord
-from harness.report.compare.differences import Subject
 from harness.report.compare.replayed import replay_sentences
-from tests.support.records import altered, kept
+from tests.support.records import altered, kept, subjects
 
 
 def replay_of(record: RunRecord, **fields: object) -> RunRecord:
@@ -15,8 +14,7 @@ def replay_of(record: RunRecord, **fields: object) -> RunRecord:
 
 
 def said(one: RunRecord, other: RunRecord) -> list[str]:
-    runs = (("A", one), ("B", other))
-    return list(replay_sentences([Subject(letter=n, source="", records=(run,)) for n, run in runs]))
+    return list(replay_sentences(subjects(one, other)))
 
 
 def with_entities(record: RunRecord, table: str, more: int) -> RunRecord:

@@ -12,9 +12,8 @@ from harness.measure.record.measured import SeriesPart
 from harness.measure.record.record import RunRecord
 from harness.measure.scatter import margin, student
 from harness.report.compare.comparison import Comparison, compare
-from harness.report.compare.differences import Subject
 from harness.report.compare.measures import of_key, of_quantile, of_ratio
-from tests.support.records import altered, course, kept, with_heat
+from tests.support.records import altered, course, kept, subjects, with_heat
 
 RECORD = kept()
 PAIRS = 40
@@ -64,11 +63,7 @@ def point(second: int, **rates: float) -> SeriesPart:
 
 
 def compared(one: RunRecord, other: RunRecord) -> Comparison:
-    subjects = [
-        Subject(letter=letter, source=letter, records=(record,))
-        for letter, record in (("A", one), ("B", other))
-    ]
-    return compare(subjects, [])
+    return compare(subjects(one, other), [])
 
 
 def differing(of: Callable[[random.Random], tuple[RunRecord, RunRecord]], measure: str) -> int:

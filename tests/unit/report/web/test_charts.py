@@ -166,18 +166,6 @@ def test_throttling_is_shown_where_it_was() -> None:
     assert 0 < max(value for value in share.ys if value is not None) <= 100
 
 
-def test_the_line_of_a_partition_is_for_one_partition() -> None:
-    """Where several partitions share the load their target is no line for the sum."""
-    two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
-    assert list(lines(altered(at_rate(9000.0), partitions=two))) == [20000.0]
-
-
-def test_the_measured_window_is_shaded() -> None:
-    """From its opening to its end, in the time of the axis."""
-    start = RECORD.window_start - START
-    assert bands(RECORD) == {"measured": [(start, start + RECORD.measured_s)]}
-
-
 def test_a_latency_heat_map_has_its_percentiles() -> None:
     """Rows lie between their bounds, and the lines are the percentiles of each column."""
     part: LatencyCoursePart = course(START, [[1, 0], [98, 0], [1, 7]])
@@ -206,9 +194,10 @@ def test_enforced_limits_take_the_place_of_targets() -> None:
     assert [level.reach for level in charts(record)["chart-main"].levels] == [0.2, 0.4]
 
 
-def test_the_enforced_limit_of_a_partition_is_for_one_partition() -> None:
-    """Where several partitions share the load only the limit of the account is shown."""
+def test_the_limit_of_a_partition_is_for_one_partition() -> None:
+    """Where several partitions share the load it is no line for the sum."""
     two = tuple(altered(RECORD.partitions[0], key=key) for key in "ab")
+    assert list(lines(altered(at_rate(9000.0), partitions=two))) == [20000.0]
     record = altered(through(at_rate(1100.0)), partitions=two)
     assert lines(record) == {2500.0: "limit in force 2,500 (account)"}
 
