@@ -29,7 +29,6 @@ from harness.profile.designs import GROUPS, group_of, question_of
 from harness.profile.practices.checklist import findings_of, of_severity
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import (
-    NamedProfile,
     resolve,
     shipped_directory,
     shipped_names,
@@ -151,7 +150,9 @@ class Check:
 def _checked_profile(args: argparse.Namespace) -> Checked:
     if args.profile is None:
         raise SetupError("name a profile, a run with --record, or a file of keys with --keys")
-    named, preparation = read_trace(_profile_of(args), Progress("reading the trace"))
+    named, preparation = read_trace(
+        resolve(args.profile, args.overrides), Progress("reading the trace")
+    )
     kind = _kind_of(args, named.profile)
     seen = observe(named.profile, kind=kind, preparation=preparation).seen()
     return Checked(name=named.name, question=named.profile.question, seen=seen)
@@ -209,7 +210,7 @@ class PlanRun:
     def run(self, args: argparse.Namespace) -> int:
         if args.users is not None:
             args.overrides.append(f"load.users={args.users}")
-        named = _profile_of(args, args.run_time)
+        named = resolve(args.profile, args.overrides, run_time_s=args.run_time)
         named, preparation = read_trace(named, Progress("reading the trace"))
         kind = _kind_of(args, named.profile)
         plan = plan_of(named.profile, kind, preparation=preparation)
@@ -258,7 +259,3 @@ def _kind_of(args: argparse.Namespace, profile: Profile) -> Service:
             return kind
     in_units = profile.endpoint.provisioned_ru_per_s is not None
     return service_of_session(profile.session.kind) or service_provisioned(in_units=in_units)
-
-
-def _profile_of(args: argparse.Namespace, run_time_s: int | None = None) -> NamedProfile:
-    return resolve(args.profile, args.overrides, run_time_s=run_time_s)

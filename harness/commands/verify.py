@@ -111,7 +111,8 @@ def _nothing(found: Agreement, record: RunRecord, log: Path) -> str:
     if not found.lines:
         return f"{about}: it has no readable line"
     run = f"from {record.started_at[:19]} to {record.ended_at[:19]} UTC"
-    lines = f"from {_moment(found.first_s)} to {_moment(found.last_s)} UTC"
+    moments = (dt.datetime.fromtimestamp(at_s, dt.UTC) for at_s in (found.first_s, found.last_s))
+    lines = "from {:%Y-%m-%dT%H:%M:%S} to {:%Y-%m-%dT%H:%M:%S} UTC".format(*moments)
     if found.covers_the_run:
         return (
             f"{about}: its lines of that time have other request ids. Is it the log of another "
@@ -121,7 +122,3 @@ def _nothing(found: Agreement, record: RunRecord, log: Path) -> str:
         f"{about}, {run}: its {found.lines:,} lines are {lines}. Azure writes a log some minutes "
         "later, and an hour a folder"
     )
-
-
-def _moment(at_s: float) -> str:
-    return f"{dt.datetime.fromtimestamp(at_s, dt.UTC):%Y-%m-%dT%H:%M:%S}"

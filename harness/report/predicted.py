@@ -29,17 +29,12 @@ class Predicted:
 
 
 def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
-    """The shares predicted from mix and keys, and the measured shares of the same keys."""
-    return () if record.prediction is None else beside(record.prediction, record)
-
-
-def beside(prediction: PredictionPart, record: RunRecord) -> tuple[Predicted, ...]:
-    """A prediction beside the measured window of a run.
+    """The shares predicted from mix and keys, and the measured shares of the same keys.
 
     The share of a range is known only where the record counts all partitions separately.
     """
-    everything = record.account.entities_per_s.mean
-    if everything <= 0:
+    prediction, everything = record.prediction, record.account.entities_per_s.mean
+    if prediction is None or everything <= 0:
         return ()
     measured = {
         part.key: part.entities_per_s.mean / everything

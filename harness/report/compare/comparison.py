@@ -87,12 +87,9 @@ class Comparison:
     """The comparison of two or more runs; the first is the reference.
 
     Attributes:
-        warnings: Why the figures may not be comparable.
-        differences: Which run is better in what.
-        same: Nouns of the measures in which none is.
+        same: Nouns of the measures in which no run is better.
         undecided: Nouns of the measures that decide nothing, by the reason.
-        rule: When a difference counts.
-        regressions: The judged regressions of the last run against the first.
+        regressions: Of the last run against the first.
     """
 
     subjects: tuple[Subject, ...]

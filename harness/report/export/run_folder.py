@@ -158,9 +158,7 @@ def write_run(
 
     Args:
         out: Folder of all runs.
-        aliases: Replace the PartitionKeys; None shows the keys.
         clean_up: Deletes what the run created, and returns its billable transactions by account.
-        complain: Takes a sentence about each file that cannot be written.
 
     Returns:
         The record with its whole cost, and its path.

@@ -23,7 +23,7 @@ from harness.report.export.output import CommandOutput
 from harness.report.names import partition_name, shortened
 from harness.report.predicted import range_words
 from harness.report.terminal.keys import KeysPart, keys_part, keys_shown, keys_verdict
-from harness.report.terminal.page import Page, facts, grid
+from harness.report.terminal.page import Page, grid, section_of
 from harness.report.terminal.request_units import ChargesPart, charges_part, charges_shown
 
 _TITLES = {
@@ -40,14 +40,7 @@ _MOST_NAMED = 6
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was compared with the practices.
-
-    Attributes:
-        name: Name of a profile, or id of a run.
-        question: The question of the profile; of an application, empty.
-        seen: What it would send, or did send.
-        keys: The keys, where nothing else is known.
-    """
+    """What was compared with the practices, as in `CheckOutput`; ``keys`` only for keys alone."""
 
     name: str
     question: str
@@ -68,10 +61,8 @@ def check_text(checked: Checked, findings: Sequence[Finding], page: Page) -> str
     if checked.keys is not None:
         parts.append(Text(keys_verdict(findings), "bold"))
         parts += keys_shown(checked.keys, page)
-    if checked.facts:
-        parts.append(page.section("what the run sent", facts(checked.facts, page)))
-    if shares:
-        parts.append(page.section(f"{title} share of the load", facts(shares, page)))
+    parts += section_of("what the run sent", checked.facts, page)
+    parts += section_of(f"{title} share of the load", shares, page)
     if charges is not None:
         parts.append(
             page.section(

@@ -128,15 +128,9 @@ def watch_line(
     in_flight: int,
     clients: int,
 ) -> str:
-    """The state of a watched application in one line.
+    """The state of a watched application in one line, with figures as those of `Live`.
 
-    Args:
-        snapshot: The counts, with the rates of the last few seconds.
-        target_per_s: Target of one partition in entities/s, or in RU/s where request units are
-            charged; None where the endpoint has none.
-        limit_per_s: The limit of a partition that the gateway enforces; None without one.
-        p99_ms: Service latency of the last few seconds; None without operations.
-        in_flight: Operations that failed and may be sent again.
+    ``in_flight`` are operations that failed and may be sent again.
     """
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [

@@ -207,6 +207,11 @@ def facts(rows: Sequence[tuple[str, str]], page: Page) -> Table:
     return grid([(Text(name, "dim"), page.show(text)) for name, text in rows])
 
 
+def section_of(title: str, rows: Sequence[tuple[str, str]], page: Page) -> list[RenderableType]:
+    """A section of `facts`; none without rows."""
+    return [page.section(title, facts(rows, page))] if rows else []
+
+
 def table_of(headers: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int = 2) -> Table:
     """A table with names in the first column, figures in the others, ``gap`` blanks between."""
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")

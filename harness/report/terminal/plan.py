@@ -12,7 +12,7 @@ from harness.model.services.service import Service
 from harness.profile.build.plan import Cost, Plan, PlanFigures, PlannedPhase
 from harness.profile.practices.practice import CHECKLIST
 from harness.report.export.output import CommandOutput
-from harness.report.terminal.page import Page, facts, table_of
+from harness.report.terminal.page import Page, facts, section_of, table_of
 from harness.report.terminal.request_units import ChargesPart, charges_part, charges_shown
 
 _TABLE_NAME = "stress + UTC time + 8 hex digits"
@@ -32,7 +32,7 @@ def plan_text(name: str, question: str, plan: Plan, page: Page) -> str:
             facts(_time(plan), page),
             *([Text(plan.may_end_early)] if plan.may_end_early else []),
         ),
-        *([page.section("fields from files", facts(plan.values, page))] if plan.values else []),
+        *section_of("fields from files", plan.values, page),
         page.section("operations under load", *_operations(plan)),
         *([page.section("the trace", *map(Text, plan.notes))] if plan.notes else []),
         _limits(plan, page),

@@ -36,6 +36,7 @@ from harness.report.terminal.page import (
     left_out,
     room_for_names,
     said_left_out,
+    section_of,
     table_of,
 )
 from harness.report.terminal.rate_chart import rate_chart
@@ -78,8 +79,8 @@ def summary(record: RunRecord, page: Page) -> str:
         *(_counted(record, page) if record.counts.attempts else []),
         *_index_tables(record, page),
         *_audit(record.audit, page),
-        *_facts(LOG_TITLE.lower(), logged_rows(record), page),
-        *_facts("generator and cost", sentences.cost(record), page),
+        *section_of(LOG_TITLE.lower(), logged_rows(record), page),
+        *section_of("generator and cost", sentences.cost(record), page),
         *_conditions(record, page),
         Text(),
         *alarm,
@@ -99,7 +100,7 @@ def _counted(record: RunRecord, page: Page) -> list[RenderableType]:
         _operations(record, page),
         _attempts(record, page),
         *rate_chart(record, page),
-        *_facts("throttling", events.throttling(record), page),
+        *section_of("throttling", events.throttling(record), page),
     ]
 
 
@@ -109,7 +110,7 @@ def compact(record: RunRecord, page: Page) -> str:
     return page.render(
         *_steps(record, page),
         *([_partitions(record, page, _FIRST_PARTITIONS)] if record.counts.attempts else []),
-        *_facts("all accounts" if record.accounts else "account", _sums(record), page),
+        *section_of("all accounts" if record.accounts else "account", _sums(record), page),
         *_accounts(record, page),
         *_index_tables(record, page),
         *_audit(record.audit, page),
@@ -152,10 +153,6 @@ def brief(record: RunRecord, page: Page) -> str:
 
 def _section(title: str, rows: Sequence[Sequence[Cell]], page: Page) -> list[RenderableType]:
     return [page.section(title, grid(rows))] if rows else []
-
-
-def _facts(title: str, rows: Sequence[tuple[str, str]], page: Page) -> list[RenderableType]:
-    return [page.section(title, facts(rows, page))] if rows else []
 
 
 def _head(record: RunRecord, page: Page) -> RenderableType:

@@ -27,6 +27,7 @@ from harness.report.terminal.page import (
     chart_columns,
     facts,
     room_for_names,
+    section_of,
     table_of,
 )
 
@@ -274,7 +275,7 @@ def _clients(traffic: Traffic, page: Page) -> list[RenderableType]:
         (percent(count / whole), page.show(client or "(no name)"))
         for client, count in list(traffic.clients.items())[:MOST_LISTED]
     ]
-    return [page.section("clients", facts(rows, page))] if rows else []
+    return section_of("clients", rows, page)
 
 
 def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
@@ -284,7 +285,7 @@ def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
         for what, count in traffic.unknown.items()
         if count
     ]
-    return [page.section("unknown", facts(rows, page))] if rows else []
+    return section_of("unknown", rows, page)
 
 
 class TraceOutput(CommandOutput):
