@@ -24,11 +24,12 @@ from harness.commands.common import (
     write_page,
     writing,
 )
-from harness.commands.verification import BUSY_SHARE, COLUMNS, replay_speed, verify
+from harness.commands.verification import COLUMNS, replay_speed, verify
 from harness.commands.whatif import Steps, positive_factor, take_rows
 from harness.gateway.limits import limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.whatif import WhatIfRecord
+from harness.measure.verdict.evidence import BUSY_SHARE
 from harness.model.errors import SetupError
 from harness.model.figures import duration, percent
 from harness.model.process import search_rarely

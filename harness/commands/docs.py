@@ -64,13 +64,14 @@ class Docs:
             rows = [(one.page, one.title) for one in sections if one.text.startswith("# ")]
             print(page.render(grid(rows), Text("\nharness docs PAGE shows one", "dim")))
             return 0
-        found = [one for one in sections if _has(one, words)]
+        folded = [word.casefold() for word in words]
+        found = [one for one in sections if all(word in one.text.casefold() for word in folded)]
         if not found:
             raise SetupError(
                 f"no page is called {echoed(' '.join(words))}, and no section has these words; "
                 "`harness docs` lists the pages"
             )
-        found.sort(key=lambda one: -sum(word.casefold() in one.title.casefold() for word in words))
+        found.sort(key=lambda one: -sum(word in one.title.casefold() for word in folded))
         for one in found[:_MOST_FOUND]:
             print(f"{one.page}: {one.title}\n    {_line(one, words[0])}")
         if len(found) > _MOST_FOUND:
@@ -101,11 +102,6 @@ def _sections(name: str, path: Path) -> Iterator[_Section]:
     ends = [found.start() for found in starts[1:]] + [len(text)]
     for found, end in zip(starts, ends, strict=True):
         yield _Section(name, _MARKS.sub("", found[1]), text[found.start() : end])
-
-
-def _has(section: _Section, words: list[str]) -> bool:
-    text = section.text.casefold()
-    return all(word.casefold() in text for word in words)
 
 
 def _line(section: _Section, word: str) -> str:

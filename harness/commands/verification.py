@@ -22,8 +22,6 @@ from harness.trace.whatif.whatif import what_if
 _OPERATIONS_PER_S = 300.0
 """More is beyond what the emulator and the generator serve on time on a small machine."""
 _MOST_BURST_S = 3600.0
-BUSY_SHARE = 0.2
-"""From this share of the seconds on, what is sent late comes in bursts."""
 _PACKAGES = Path(harness.__file__).parents[1]
 _TOLD = 300
 _ENDED = (0, 3)

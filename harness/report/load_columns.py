@@ -403,10 +403,6 @@ def _certainty(part: OperationPart) -> str:
     return f"{part.uncertain:,} of {part.count:,} estimated"
 
 
-def _asks_by_bounds(record: RunRecord) -> bool:
-    return any(part.entities_wanted for part in record.operations)
-
-
 def _missed(part: OperationPart) -> str | None:
     if not part.entities_wanted:
         return None
@@ -430,6 +426,11 @@ SCAN_COLUMNS: tuple[Column[OperationPart], ...] = (
         sign=lambda part: "≤" if part.uncertain else "",
     ),
     Column("scan count", _certainty, narrow="scan\ncount"),
-    Column("missed", _missed, absent="", when=_asks_by_bounds),
+    Column(
+        "missed",
+        _missed,
+        absent="",
+        when=lambda record: any(part.entities_wanted for part in record.operations),
+    ),
 )
 """The columns behind the name of a query."""

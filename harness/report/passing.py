@@ -92,14 +92,11 @@ def measured(part: ConditionPart) -> str:
     if part.value is None:
         return part.note or "not measured"
     # A record of a later version of the harness may have a unit that is unknown here.
-    value = _VALUES.get(part.unit or _unit_of(part.text), number)(part.value)
+    # One of an earlier version may have none.
+    parsed = None if part.unit else _parsed(part.text)
+    unit = part.unit if parsed is None else parsed.form.unit
+    value = _VALUES.get(unit, number)(part.value)
     return f"measured {value} ({part.note})" if part.note else f"measured {value}"
-
-
-def _unit_of(text: str) -> str:
-    """The unit of a condition of a record that is older than the field ``unit``."""
-    condition = _parsed(text)
-    return "" if condition is None else condition.form.unit
 
 
 def _parsed(text: str) -> Condition | None:

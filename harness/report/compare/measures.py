@@ -219,13 +219,13 @@ def _of_limit(record: RunRecord) -> float | None:
     return account_rate(record) / limit
 
 
+def _hottest_units(record: RunRecord) -> float | None:
+    return _OF_UNITS(hottest(record))
+
+
 def _units_each(record: RunRecord) -> float | None:
     units, operations = record.request_units, record.counts.operations
     return units.total / operations if units is not None and operations else None
-
-
-def _hottest_units(record: RunRecord) -> float | None:
-    return at("request_units.ratio")(hottest(record))
 
 
 def _bytes(way: str) -> Callable[[RunRecord], float | None]:

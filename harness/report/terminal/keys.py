@@ -67,7 +67,7 @@ def _column(
     column: KeyColumn, shape: KeyShape, facts: str, unit: str, page: Page
 ) -> Iterator[RenderableType]:
     layouts = (shape, *shape.others)
-    yield Text(page.show(f"{_capital(facts)}."))
+    yield Text(page.show(f"{facts[:1].upper()}{facts[1:]}."))
     if column.distinct == 1:
         return
     for layout in layouts:
@@ -208,7 +208,3 @@ def _column_part(column: KeyColumn, shape: KeyShape) -> ColumnPart:
             for layout in (shape, *shape.others)
         ),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -91,7 +91,8 @@ def scheme_heats(
 def _cells(rows: Sequence[Sequence[int]], of: Sequence[float]) -> list[list[float | None]]:
     """Each count by what its column is held against; empty ones, so that small ones are seen."""
     return [
-        [_rounded(n / one) if n else None for n, one in zip(row, of, strict=True)] for row in rows
+        [float(f"{n / one:.4g}") if n else None for n, one in zip(row, of, strict=True)]
+        for row in rows
     ]
 
 
@@ -205,7 +206,3 @@ def _name(row: KeyRangePart, ranges: Sequence[KeyRangePart]) -> str:
         # The room is for what differs.
         keys = [Partition.named(key).key for key in keys]
     return " to ".join(named(key, _NAME_WIDTH // len(keys)) for key in keys)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
