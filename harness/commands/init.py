@@ -196,11 +196,7 @@ def _installed_from() -> str:
 
 
 def _wheel(package: str) -> Path | None:
-    """The wheel that is to be copied; None for an address, or if nothing was named.
-
-    Raises:
-        SetupError: ``package`` is neither a wheel of this package nor an address.
-    """
+    """The wheel that is to be copied; None for an address or nothing, else a `SetupError`."""
     if not package or "://" in package:
         return None
     path = Path(package)

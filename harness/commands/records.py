@@ -213,10 +213,7 @@ def _holds_records(path: Path) -> bool:
 
 
 def record_files(path: Path) -> list[Path]:
-    """The records at ``path``: a record, the folder of a run, or a folder of several runs.
-
-    A `SetupError` says that a folder has none; a file is returned unread.
-    """
+    """The records at ``path``, a file, or in a folder; a `SetupError` where a folder has none."""
     if not os.path.isdir(path):
         return [path]
     if os.path.isfile(path / _RECORD):
@@ -266,8 +263,7 @@ def _repeats(path: Path) -> tuple[RunRecord, ...]:
 def recorded_traffic(path: Path) -> tuple[RunRecord, Recording]:
     """What is in a trace or a log, judged like an application under `harness watch`.
 
-    Raises:
-        SetupError: it cannot be read, or is longer than two weeks.
+    A `SetupError` says that it cannot be read, or is longer than two weeks.
     """
     tell = Progress("counting")
     with (

@@ -85,8 +85,7 @@ class Run:
 def locust_arguments(given: Sequence[str]) -> list[str]:
     """The arguments of Locust for those of ``harness run``.
 
-    Raises:
-        SetupError: there is neither a profile nor a locustfile of the user's own.
+    Without a profile and a locustfile of the user's own it is a `SetupError`.
     """
     rest = list(given)
     made = []

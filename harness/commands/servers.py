@@ -185,11 +185,7 @@ class Gateway:
 
 
 def require_consent(upstream: str, remote_ok: str | None) -> tuple[Service, str]:
-    """The kind and the account of an endpoint that is not on this machine.
-
-    Raises:
-        SetupError: ``remote_ok`` does not name the account.
-    """
+    """Kind and account of a remote endpoint; a `SetupError` unless ``remote_ok`` names it."""
     kind, account = kind_and_account(address_of(upstream, "--upstream"), "--upstream")
     if not account or remote_ok != account:
         raise SetupError(

@@ -126,11 +126,7 @@ class ConvertedOutput(CommandOutput):
 
 
 def study(trace: Trace, name: str, tell: Progress) -> Traffic:
-    """What is in a trace.
-
-    Raises:
-        SetupError: see `TraceCounts.count`.
-    """
+    """What is in a trace; a `SetupError` as in `TraceCounts.count`."""
     with contextlib.closing(TraceCounts(trace, name, tell, PASSES + ENTITY_PASSES)) as counts:
         counts.count()
         rows = counts.hottest_entities(MOST_LISTED)

@@ -92,13 +92,9 @@ def verify(
     speed: float,
     scratch: Path,
 ) -> list[Verified]:
-    """Replay a trace under each scheme; None stands for today's keys.
+    """Replay a trace, whose file or log is ``source``, under each scheme; None is today's keys.
 
-    Args:
-        source: What is replayed: the file of the trace, or a log.
-
-    Raises:
-        SetupError: a replay failed; the message has the end of its output.
+    A `SetupError` has the end of the output of a replay that failed.
     """
     limits = slowed(limits, speed / rate)
     file = scratch / "limits.toml"

@@ -250,11 +250,7 @@ class Watch:
 
 
 def _options(args: argparse.Namespace) -> WatchOptions:
-    """The checked options.
-
-    Raises:
-        SetupError: one of them is invalid.
-    """
+    """The checked options; a `SetupError` if one of them is invalid."""
     path = limits.limits_path(args.limits)
     held = limits.load_limits(path)
     throttles = args.limits != _NO_LIMITS
@@ -330,10 +326,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
 def _endpoint(
     args: argparse.Namespace, *, behind: Service | None
 ) -> tuple[Service, str, str, str, bool]:
-    """Kind, name, host and account of the endpoint, and whether it is not on this machine.
-
-    ``behind``: what it becomes behind limits; None without.
-    """
+    """Kind, name, host and account of the endpoint, ``behind`` limits or not; if it is remote."""
     kind, account, remote, host = EMBEDDED, "", False, "embedded Azurite"
     if args.upstream is not None:
         check_upstream(args.upstream)

@@ -22,11 +22,7 @@ def throttled_by_status(attempts: Mapping[str, int]) -> dict[str, int]:
 
 
 def other_answers(attempts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Answers other than success and throttling: names and counts, the most frequent first.
-
-    The attempts are by the names of responses in records. A fault, such as a time-out of the
-    client, counts as well.
-    """
+    """Names and counts of answers and faults but throttling and success, most frequent first."""
     others = [
         (name, count)
         for name, count in attempts.items()

@@ -73,12 +73,8 @@ def _named(part: PartitionPart) -> tuple[str, str]:
 def hlog(start_s: float, end_s: float, histograms: Iterable[tuple[str, LatencyHistogram]]) -> str:
     """The latencies of a run as a log of HdrHistograms, from which any percentile can be read.
 
-    The log has one interval, the measured window, for each tag. Values are microseconds.
-
-    Args:
-        start_s: Begin of the measured window, UTC seconds.
-        histograms: Each with its tag, such as ``point_query.service``. Empty ones are left out.
-            Blanks and commas of a tag become ``_``.
+    Each tag, such as ``point_query.service``, has one interval, the measured window in UTC seconds,
+    unless its histogram is empty. Values are microseconds. Blanks and commas of a tag become ``_``.
 
     Source: the log format 1.3 that HdrHistogram's HistogramLogReader documents, with V2 histograms.
     """

@@ -326,13 +326,9 @@ class Shown:
 
 
 class FreshlyShown:
-    """What a live page shows: while a run is in progress, built at most once a second.
+    """What a live page shows, built by ``show`` at most once a second, for all browsers that ask.
 
-    However many browsers ask, they share what was built.
-
-    Args:
-        show: Builds what is shown now.
-        about: What it is about; where that has changed, it is built at once.
+    Where what it is ``about`` has changed, it is built at once.
     """
 
     def __init__(
