@@ -12,17 +12,20 @@ import time
 from pathlib import Path
 
 from harness.commands.common import ONE_OBJECT, Progress
+from harness.measure.counts.snapshot import attempts_by_status
+from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.model.errors import SetupError, printable_lines
 from harness.model.figures import counted, data_size, duration
 from harness.options import aliases_from
+from harness.report.answers import throttled_by_status
 from harness.report.export.output import CommandOutput
 from harness.report.terminal.page import Page
 from harness.report.terminal.traffic import (
     MOST_LISTED,
     BusiestPart,
     HotRow,
+    TraceOutput,
     Traffic,
-    traffic_json,
     traffic_text,
 )
 from harness.trace.counting import ENTITY_PASSES, PASSES, TraceCounts
@@ -74,7 +77,7 @@ class TraceCommand:
             with opened(args.file, Progress("reading the log")) as trace:
                 traffic = study(trace, args.file.name, Progress("counting"))
             if args.json:
-                print(traffic_json(traffic), end="")
+                print(traffic.output.to_json(), end="")
             else:
                 print(traffic_text(traffic, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
                 named = shlex.quote(str(args.file))
@@ -135,13 +138,21 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
         widths = [min(width, snapshot.length_s) for width in _WIDTHS_S]
         seconds = counts.ledger.seconds
         heaviest = sorted(snapshot.partitions, key=lambda part: -part.entities)[:MOST_LISTED]
-        return Traffic(
+        output = TraceOutput(
             name=name,
             head=_head(trace, counts),
-            snapshot=snapshot,
+            attempts=snapshot.counts.attempts,
+            throttled=throttled_by_status(attempts_by_status(snapshot.attempts)),
+            entities=snapshot.counts.entities,
+            entities_estimated=snapshot.counts.entities_estimated,
+            bytes_sent=snapshot.counts.bytes_sent,
+            bytes_received=snapshot.counts.bytes_received,
             seconds=counts.seconds,
+            operations=tuple(map(OperationPart.recorded, snapshot.operations)),
             partitions=counts.partitions,
             exact=counts.exact,
+            hottest_partitions=tuple(map(PartitionPart.recorded, snapshot.partitions)),
+            heat=snapshot.heat,
             peaks=tuple(
                 BusiestPart(
                     seconds=width,
@@ -151,11 +162,7 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
                 for width in dict.fromkeys(widths)
                 for at, rate in [seconds.busiest(width)]
             ),
-            hottest=tuple(
-                (part, counts.ledger.seconds_of(part.key).busiest(widths[-1])[1])
-                for part in heaviest
-            ),
-            hottest_rows=tuple(
+            hottest_entities=tuple(
                 HotRow(partition=partition.name, row_key=row_key, accesses=accesses)
                 for partition, row_key, accesses in rows
             ),
@@ -163,9 +170,11 @@ def study(trace: Trace, name: str, tell: Progress) -> Traffic:
             clients=dict(sorted(counts.clients.items(), key=lambda item: -item[1])),
             notes=(*trace.notes, *trace.damage.sentences()),
         )
+        minutes = [counts.ledger.seconds_of(part.key).busiest(widths[-1])[1] for part in heaviest]
+        return Traffic(output, snapshot, tuple(zip(heaviest, minutes, strict=True)))
 
 
-def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
+def _head(trace: Trace, counts: TraceCounts) -> dict[str, str]:
     head = trace.head
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(counts.started_s))
     rows = (
@@ -178,4 +187,4 @@ def _head(trace: Trace, counts: TraceCounts) -> tuple[tuple[str, str], ...]:
         ("file", f"{counted(trace.operations, 'operation')}, {data_size(trace.bytes)}"),
         ("written by", f"harness {head.harness}" if head.harness else ""),
     )
-    return tuple((what, text) for what, text in rows if text)
+    return {what: text for what, text in rows if text}

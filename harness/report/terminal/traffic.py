@@ -1,10 +1,11 @@
-"""What is in a trace: a page for a terminal, and the same as JSON."""
+"""What is in a trace, for programs and on a page for a terminal."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.cells import set_cell_size
 from rich.console import RenderableType
@@ -16,7 +17,7 @@ from harness.measure.record.findings import RecordPart
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.figures import counted, number, percent
-from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling
+from harness.model.outcome import Outcome
 from harness.model.services.service import PUBLISHED
 from harness.report.export.output import CommandOutput
 from harness.report.names import partition_name
@@ -55,30 +56,54 @@ class HotRow:
     accesses: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """What a trace holds, as in `TraceOutput`; ``hottest`` with their best rates over a minute."""
+class TraceOutput(CommandOutput):
+    """What a trace holds; operations, partitions and heat map as in a ``run.json``.
+
+    Attributes:
+        head: What it says of itself.
+        throttled: Attempts by status.
+        seconds: From the first operation to the last.
+        hottest_partitions: Of ``partitions``; their number is an estimate unless ``exact``.
+        unknown: What the source did not say, and of how many operations.
+        clients: Operations by client.
+    """
 
     name: str
-    head: tuple[tuple[str, str], ...]
-    snapshot: Snapshot
+    head: dict[str, str]
+    attempts: int
+    throttled: dict[str, int]
+    entities: int
+    entities_estimated: int
+    bytes_sent: int
+    bytes_received: int
     seconds: float
+    operations: tuple[OperationPart, ...]
+    peaks: tuple[BusiestPart, ...]
     partitions: int
     exact: bool
-    peaks: tuple[BusiestPart, ...]
-    hottest: tuple[tuple[CountedPartition, float], ...]
-    hottest_rows: tuple[HotRow, ...]
-    unknown: Mapping[str, int]
-    clients: Mapping[str, int]
+    hottest_partitions: tuple[PartitionPart, ...]
+    hottest_entities: tuple[HotRow, ...]
+    unknown: dict[str, int]
+    clients: dict[str, int]
+    heat: HeatPart | None
     notes: tuple[str, ...]
+
+
+class Traffic(NamedTuple):
+    """What a trace holds, its counts, and its hottest partitions with their best minute's rate."""
+
+    output: TraceOutput
+    snapshot: Snapshot
+    hottest: tuple[tuple[CountedPartition, float], ...]
 
 
 def traffic_text(traffic: Traffic, page: Page) -> str:
     """The page for a terminal of 80 columns or more."""
+    output = traffic.output
     return page.render(
         page.panel(
-            facts(traffic.head, page),
-            Text(page.show(traffic.name), "bold"),
+            facts([*output.head.items()], page),
+            Text(page.show(output.name), "bold"),
             "cyan",
             title_align="left",
         ),
@@ -90,8 +115,8 @@ def traffic_text(traffic: Traffic, page: Page) -> str:
         *_clients(traffic, page),
         *_unknown(traffic, page),
         *(
-            [page.section("notes", *map(Text, map(page.show, traffic.notes)))]
-            if traffic.notes
+            [page.section("notes", *map(Text, map(page.show, output.notes)))]
+            if output.notes
             else []
         ),
     )
@@ -117,7 +142,7 @@ def _operations(traffic: Traffic, page: Page) -> Table:
     rows.append(["all", f"{whole:,}", "", f"{snapshot.counts.entities:,}", "", ""])
     table = table_of(["kind", "count", "share", "entities", "returned", "succeeded"], rows)
     by_status = " ".join(
-        f"{status}: {count:,}" for status, count in _throttled(snapshot).items() if count
+        f"{status}: {count:,}" for status, count in traffic.output.throttled.items() if count
     )
     table.caption = (
         f"{counted(attempts, 'attempt')}, throttled {percent(snapshot.throttled_ratio)}"
@@ -125,14 +150,6 @@ def _operations(traffic: Traffic, page: Page) -> Table:
     )
     table.caption_justify = "left"
     return table
-
-
-def _throttled(snapshot: Snapshot) -> dict[int, int]:
-    counts = dict.fromkeys(THROTTLING_STATUSES, 0)
-    for (status, code, _), count in snapshot.attempts.items():
-        if is_throttling(status, code):
-            counts[status] += count
-    return counts
 
 
 def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
@@ -143,7 +160,7 @@ def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
             Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
             percent(peak.entities_per_s / PUBLISHED.account),
         ]
-        for peak in traffic.peaks
+        for peak in traffic.output.peaks
     ]
     return [table_of(["busiest", "", "", f"of {number(PUBLISHED.account)}"], rows)]
 
@@ -196,8 +213,9 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
         return table_of([*headers, target, "throttled\nattempts"], rows)
 
     width = room_for_names(page, build, "partition", max(map(len, names), default=0))
-    count = f"{'' if traffic.exact else 'about '}{counted(traffic.partitions, 'partition')}"
-    more = max(0, traffic.partitions - len(traffic.hottest))
+    output = traffic.output
+    count = f"{'' if output.exact else 'about '}{counted(output.partitions, 'partition')}"
+    more = max(0, output.partitions - len(traffic.hottest))
     note = f"{count}" + (f"; the {len(traffic.hottest)} hottest are listed" if more else "")
     if not all(part.exact for part, _ in traffic.hottest):
         note += "; ~ counted from the moment when it became one of the hottest"
@@ -205,7 +223,8 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
 
 
 def _rows(traffic: Traffic, page: Page) -> list[RenderableType]:
-    if not traffic.hottest_rows:
+    hottest = traffic.output.hottest_entities
+    if not hottest:
         return []
 
     def build(width: int) -> Table:
@@ -214,11 +233,11 @@ def _rows(traffic: Traffic, page: Page) -> list[RenderableType]:
                 Text(page.short(f"{partition_name(row.partition)} | {row.row_key}", width), "bold"),
                 f"{row.accesses:,}",
             ]
-            for row in traffic.hottest_rows
+            for row in hottest
         ]
         return table_of(["PartitionKey | RowKey", "accesses"], rows)
 
-    longest = max(len(row.partition) + len(row.row_key) + 3 for row in traffic.hottest_rows)
+    longest = max(len(row.partition) + len(row.row_key) + 3 for row in hottest)
     width = room_for_names(page, build, "PartitionKey | RowKey", longest)
     return [page.section("hottest entities", build(width))]
 
@@ -273,7 +292,7 @@ def _clients(traffic: Traffic, page: Page) -> list[RenderableType]:
     whole = traffic.snapshot.counts.operations or 1
     rows = [
         (percent(count / whole), page.show(client or "(no name)"))
-        for client, count in list(traffic.clients.items())[:MOST_LISTED]
+        for client, count in list(traffic.output.clients.items())[:MOST_LISTED]
     ]
     return section_of("clients", rows, page)
 
@@ -282,67 +301,7 @@ def _unknown(traffic: Traffic, page: Page) -> list[RenderableType]:
     whole = traffic.snapshot.counts.operations or 1
     rows = [
         (what, f"{counted(count, 'operation')}, {percent(count / whole)}")
-        for what, count in traffic.unknown.items()
+        for what, count in traffic.output.unknown.items()
         if count
     ]
     return section_of("unknown", rows, page)
-
-
-class TraceOutput(CommandOutput):
-    """What a trace holds; operations, partitions and heat map as in a ``run.json``.
-
-    Attributes:
-        head: What it says of itself.
-        throttled: Attempts by status.
-        seconds: From the first operation to the last.
-        hottest_partitions: Of ``partitions``; their number is an estimate unless ``exact``.
-        unknown: What the source did not say, and of how many operations.
-        clients: Operations by client.
-    """
-
-    name: str
-    head: dict[str, str]
-    attempts: int
-    throttled: dict[str, int]
-    entities: int
-    entities_estimated: int
-    bytes_sent: int
-    bytes_received: int
-    seconds: float
-    operations: tuple[OperationPart, ...]
-    peaks: tuple[BusiestPart, ...]
-    partitions: int
-    exact: bool
-    hottest_partitions: tuple[PartitionPart, ...]
-    hottest_entities: tuple[HotRow, ...]
-    unknown: dict[str, int]
-    clients: dict[str, int]
-    heat: HeatPart | None
-    notes: tuple[str, ...]
-
-
-def traffic_json(traffic: Traffic) -> str:
-    """The same for programs."""
-    snapshot, counts = traffic.snapshot, traffic.snapshot.counts
-    output = TraceOutput(
-        name=traffic.name,
-        head=dict(traffic.head),
-        attempts=counts.attempts,
-        throttled={str(status): count for status, count in _throttled(snapshot).items()},
-        entities=counts.entities,
-        entities_estimated=counts.entities_estimated,
-        bytes_sent=counts.bytes_sent,
-        bytes_received=counts.bytes_received,
-        seconds=traffic.seconds,
-        operations=tuple(map(OperationPart.recorded, snapshot.operations)),
-        peaks=traffic.peaks,
-        partitions=traffic.partitions,
-        exact=traffic.exact,
-        hottest_partitions=tuple(map(PartitionPart.recorded, snapshot.partitions)),
-        hottest_entities=traffic.hottest_rows,
-        unknown=dict(traffic.unknown),
-        clients=dict(traffic.clients),
-        heat=snapshot.heat,
-        notes=traffic.notes,
-    )
-    return output.to_json()
