@@ -161,9 +161,9 @@ def at(path: str) -> Callable[[Any], float | None]:
     """Reads the figure at a path of attributes; None where a part of the path is None or absent."""
 
     def read(row: Any) -> float | None:
-        found = row
-        for name in path.split("."):
-            found = getattr(found, name, None)
+        found: float | None = functools.reduce(
+            lambda part, name: getattr(part, name, None), path.split("."), row
+        )
         return found
 
     return read
