@@ -8,12 +8,13 @@ import importlib.metadata
 import importlib.resources
 import json
 import os
-import re
 import shlex
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import jinja2
 
 from harness import __version__
 from harness.endpoint.address import is_account_name
@@ -56,8 +57,16 @@ examples:
 Nothing is sent, and no secret is written. A profile with comments, `profile.toml`, says what
 the test sends; README.md in the folder names the next steps.
 """
-# A line of a template that begins or ends a part for some places or auth modes.
-_IF = re.compile(r"#if (.+)")
+_TEMPLATES = jinja2.Environment(
+    variable_start_string="[[",
+    variable_end_string="]]",
+    block_start_string="[%",
+    block_end_string="%]",
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    undefined=jinja2.StrictUndefined,
+)
+"""Other signs than usual: the files of a place have their own templates."""
 
 
 class Init:
@@ -237,7 +246,8 @@ def rendered(
                 # The names in the package make a template neither a module nor a hidden file.
                 name = file.relative_to(root).as_posix().replace("dot-", ".").removesuffix(".in")
                 text = file.read_text(encoding="utf-8")
-                files[_path(place, name)] = filled(text, values, facts)
+                template = _TEMPLATES.from_string(text)
+                files[_path(place, name)] = template.render(values, facts=facts)
     file = shipped_directory() / f"{profile}.toml"
     files[_path(place, "profile.toml")] = file.read_text(encoding="utf-8")
     return dict(sorted(files.items()))
@@ -247,29 +257,6 @@ def _path(place: str, name: str) -> str:
     """The path of a file in the user's folder."""
     at_root = place not in IN_REPOSITORY or name.startswith(".github/")
     return name if at_root else f"{FOLDER}/{name}"
-
-
-def filled(text: str, values: dict[str, str], facts: set[str]) -> str:
-    """A template with its values filled in, without the parts for other places or auth modes.
-
-    ``@NAME@`` is replaced by a value. Lines between ``#if FACT`` and ``#else`` or ``#end`` are kept
-    if the fact holds, those after ``#else`` if it does not.
-    """
-    lines = []
-    kept = True
-    for line in text.splitlines():
-        if (condition := _IF.fullmatch(line)) is not None:
-            kept = condition[1] in facts
-        elif line == "#else":
-            kept = not kept
-        elif line == "#end":
-            kept = True
-        elif kept:
-            lines.append(line)
-    made = "\n".join(lines) + "\n"
-    for name, value in values.items():
-        made = made.replace(f"@{name}@", value)
-    return made
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes], *, overwrite: bool) -> None:

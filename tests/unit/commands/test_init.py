@@ -10,7 +10,7 @@ import pytest
 
 from harness import __version__
 from harness.cli import main
-from harness.commands.init import AUTH_MODES, IN_REPOSITORY, PLACES, filled, rendered
+from harness.commands.init import AUTH_MODES, IN_REPOSITORY, PLACES, rendered
 from harness.profile.profile_loader import shipped_directory
 from tests.support.command import Command
 
@@ -43,7 +43,7 @@ def test_each_place_gets_a_whole_folder(place: str, auth_mode: str) -> None:
     for name in files:
         assert f"`{name.removeprefix(within)}`" in readme or "README" in name or "ignore" in name
     for name, text in files.items():
-        assert not re.search(r"@[A-Z]+@|^#(if|else|end)|\bACCOUNT\b", text, re.MULTILINE), name
+        assert not re.search(r"\[\[|\[%|\bACCOUNT\b", text), name
         assert text.endswith("\n")
     # A credential has no place in files; a login needs none.
     text = "\n".join(files.values())
@@ -144,10 +144,3 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, command: Command) 
     assert "cannot be written: Not a directory" in command.refused(
         "init", tmp_path / "file" / "new"
     )
-
-
-def test_parts_of_a_template_depend_on_facts() -> None:
-    """Without its fact a part is left out, and what follows #else takes its place."""
-    template = "a\n#if x\nb @V@\n#else\nc\n#end\n#if y\nd\n#end\ne\n"
-    assert filled(template, {"V": "1"}, {"x"}) == "a\nb 1\ne\n"
-    assert filled(template, {"V": "1"}, {"y"}) == "a\nc\nd\ne\n"
