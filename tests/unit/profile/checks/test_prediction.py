@@ -16,7 +16,7 @@ from harness.model.partition import Partition
 from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import RANGES, KeyRanges, thinned
 from harness.profile.profile_loader import parse
-from harness.report.predicted import beside
+from harness.report.predicted import predicted_shares
 from tests.support.keys import sized_settings
 from tests.support.records import altered, kept
 
@@ -178,7 +178,8 @@ def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
     others: PartitionPart | None = one if folded else None
     mean = altered(run.account.entities_per_s, mean=sum(rates.values()))
     account = altered(run.account, entities_per_s=mean)
-    return altered(run, partitions=tuple(parts), partitions_folded=others, account=account)
+    found = {"partitions": tuple(parts), "partitions_folded": others, "account": account}
+    return altered(run, **found, prediction=PREDICTION)
 
 
 PREDICTION = PredictionPart(
@@ -193,20 +194,20 @@ PREDICTION = PredictionPart(
 
 def test_measured_shares_stand_beside_predicted_ones() -> None:
     """The same partition and the same range are looked up in the record."""
-    partition, keys = beside(PREDICTION, record({"a": 30.0, "b": 50.0, "c": 15.0, "z": 5.0}))
+    partition, keys = predicted_shares(record({"a": 30.0, "b": 50.0, "c": 15.0, "z": 5.0}))
     assert partition.sentence == "partition b: 40% predicted, 50% measured"
     assert keys.sentence == "keys a to b: 70% predicted, 80% measured"
 
 
 def test_queries_over_several_partitions_are_in_no_range() -> None:
     """Their name sorts before all keys."""
-    _, keys = beside(PREDICTION, record({"/": 50.0, "a": 15.0, "b": 25.0, "z": 10.0}))
+    _, keys = predicted_shares(record({"/": 50.0, "a": 15.0, "b": 25.0, "z": 10.0}))
     assert keys.sentence == "keys a to b: 70% predicted, 40% measured"
 
 
 def test_what_a_record_cannot_tell_is_not_claimed() -> None:
     """A partition that was folded away, and a range that may have such, have no measured share."""
-    partition, keys = beside(PREDICTION, record({"a": 30.0, "c": 15.0}, folded=True))
+    partition, keys = predicted_shares(record({"a": 30.0, "c": 15.0}, folded=True))
     assert partition.measured is None
     assert keys.measured is None
     assert "not known measured" in keys.sentence
@@ -214,4 +215,4 @@ def test_what_a_record_cannot_tell_is_not_claimed() -> None:
 
 def test_nothing_is_beside_a_run_without_load() -> None:
     """Where nothing was measured no shares are given."""
-    assert beside(PREDICTION, record({})) == ()
+    assert predicted_shares(record({})) == ()
