@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.measure.record.record import RunRecord
+from tests.support.command import Command
 from tests.support.locust_process import QUICK, ROOT, LocustProcess, Stress, forked, spread_over
 
 pytestmark = pytest.mark.azurite
@@ -39,19 +40,13 @@ class Logged:
     def folder(self) -> Path:
         return self.process.folder / "out" / self.process.record.run_id
 
-    def verify(self, log: Path | None = None, *options: str) -> tuple[int, dict[str, Any]]:
-        """Exit code and object of ``harness verify``."""
-        command = [sys.executable, "-m", "harness", "verify", str(self.folder), "--json"]
-        done = subprocess.run(
-            [*command, "--log", str(log or self.log), *options],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+    def verify(
+        self, command: Command, log: Path | None = None, *options: str, code: int = 0
+    ) -> dict[str, Any]:
+        """The object of ``harness verify``, which ends with this exit code."""
+        asked = ("verify", self.folder, "--json", "--log", log or self.log, *options)
+        found: dict[str, Any] = json.loads(command(*asked, code=code))
+        return found
 
 
 @contextlib.contextmanager
@@ -91,20 +86,19 @@ def changed(logged: Logged, name: str, change: Callable[[dict[str, Any]], bool])
     return file
 
 
-def test_the_log_agrees_with_a_run_under_faults(logged: Logged) -> None:
+def test_the_log_agrees_with_a_run_under_faults(logged: Logged, command: Command) -> None:
     """Every answered attempt is in the log, and every kept failure by its id."""
-    code, found = logged.verify()
+    found = logged.verify(command)
     record, part = logged.process.record, found["service_log"]
-    assert code == 0, found
     assert found["sentence"].startswith("The service's log agrees")
     assert part["answered"] + part["unanswered"] == record.counts.attempts
     assert part["unanswered"] > 0
     assert part["joined"] == part["found"] > 0
 
 
-def test_the_record_and_the_report_keep_what_the_log_says(logged: Logged) -> None:
+def test_the_record_and_the_report_keep_what_the_log_says(logged: Logged, command: Command) -> None:
     """The files of the run are written again with the part about the log."""
-    logged.verify()
+    logged.verify(command)
     record = RunRecord.from_json((logged.folder / "run.json").read_text(encoding="utf-8"))
     report = (logged.folder / "report.html").read_text(encoding="utf-8")
     assert record.service_log is not None
@@ -112,21 +106,22 @@ def test_the_record_and_the_report_keep_what_the_log_says(logged: Logged) -> Non
     assert "Log of the service" in report
 
 
-def test_a_log_without_some_throttled_requests_does_not_agree(logged: Logged) -> None:
+def test_a_log_without_some_throttled_requests_does_not_agree(
+    logged: Logged, command: Command
+) -> None:
     """Attempts that are missing with one status are a contradiction."""
     log = changed(logged, "few.jsonl", lambda line: line["statusCode"] != 503)
-    code, found = logged.verify(log, "--no-write")
-    assert code == 1
+    found = logged.verify(command, log, "--no-write", code=1)
     assert "differs" in found["sentence"]
 
 
-def test_a_log_of_other_requests_is_bad_input(logged: Logged) -> None:
+def test_a_log_of_other_requests_is_bad_input(logged: Logged, command: Command) -> None:
     """The sentence says that the lines of that time have other ids."""
 
     def renamed(line: dict[str, Any]) -> bool:
         line["properties"]["clientRequestId"] = "another"
         return True
 
-    code, found = logged.verify(changed(logged, "other.jsonl", renamed), "--no-write")
-    assert code == 2
+    log = changed(logged, "other.jsonl", renamed)
+    found = logged.verify(command, log, "--no-write", code=2)
     assert "other request ids" in found["error"]

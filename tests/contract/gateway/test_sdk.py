@@ -11,16 +11,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from azure.core.exceptions import (
-    HttpResponseError,
-    ResourceNotFoundError,
-)
+from azure.core.exceptions import HttpResponseError
 from azure.core.pipeline import PipelineResponse
 from azure.core.rest import HttpResponse
 from azure.data.tables import TableClient
 
-from harness.endpoint.endpoint import Endpoint
-from harness.gateway.process import GatewayProcess
 from tests.support.gateways import Told
 
 pytestmark = pytest.mark.azurite
@@ -34,58 +29,9 @@ def entity(number: int, key: str = "p", **more: Any) -> dict[str, Any]:
     return {"PartitionKey": key, "RowKey": f"{number:04d}", "Number": number, **more}
 
 
-def host_of(gateway: GatewayProcess) -> str:
-    """Host and port."""
-    return gateway.url.partition("://")[2]
-
-
 def upserts(count: int, key: str = "p") -> list[tuple[str, dict[str, Any]]]:
     """The operations of a transaction."""
     return [("upsert", entity(number, key)) for number in range(count)]
-
-
-class Bytes:
-    """Keeps the bodies of answers."""
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[int, bytes, str | None]] = []
-
-    def __call__(self, response: PipelineResponse[Any, Any]) -> None:
-        answer = response.http_response
-        continued = answer.headers.get("x-ms-continuation-NextRowKey")
-        self.answers.append((answer.status_code, answer.body(), continued))
-
-
-def read_everything(client: TableClient) -> list[tuple[int, bytes, str | None]]:
-    """The answers to all kinds of reading."""
-    seen = Bytes()
-    hook: dict[str, Any] = {"raw_response_hook": seen}
-    client.get_entity("o'clock ü", "0001", **hook)
-    client.get_entity("p", "0001", select=["Number"], **hook)
-    with pytest.raises(ResourceNotFoundError):
-        client.get_entity("p", "none", **hook)
-    assert len(list(client.query_entities("PartitionKey eq 'p'", results_per_page=30, **hook)))
-    list(client.query_entities("Number gt 50 and Number lt 60", **hook))
-    list(client.list_entities(select=["RowKey"], **hook))
-    # Time and ids are of each answer; everything else is the endpoint's.
-    return [(status, body, more) for status, body, more in seen.answers if status != 404]
-
-
-def test_reads_are_byte_equal_with_and_without_the_gateway(
-    gateway_to: Callable[..., Any], client_of: Callable[..., TableClient], endpoint: Endpoint
-) -> None:
-    """Every body is the one that came without the gateway, but that its links lead to the gateway.
-
-    Links are the `odata.metadata` of every body.
-    """
-    gateway = gateway_to()
-    direct, through = client_of(None), client_of(gateway)
-    direct.submit_transaction(upserts(100))
-    direct.create_entity(entity(1, "o'clock ü", Text="ünïcödé", Blob=b"\x00\xff"))
-    before, after = read_everything(through), read_everything(direct)
-    inside, outside = (f'"http://{host}/'.encode() for host in (endpoint.host, host_of(gateway)))
-    assert all(outside in body and inside not in body for _, body, _ in before)
-    assert [(code, body.replace(outside, inside), more) for code, body, more in before] == after
 
 
 def test_its_own_retries_recover_from_a_throttled_second(
