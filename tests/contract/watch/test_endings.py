@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.contract.watch.conftest import ROOT
+from tests.support.command import Command
 
 pytestmark = pytest.mark.azurite
 
@@ -219,18 +220,31 @@ def test_the_budget(watch: Callable[..., Any]) -> None:
     [
         (("--", "/no/such/program"), "/no/such/program cannot be started"),
         (("--", str(ROOT)), "cannot be started"),
-        (("--listen", "nowhere", "--", "true"), "--listen"),
-        (("--limits", "nothing", "--", "true"), "limits"),
-        (("--condition", "nonsense", "--", "true"), "--condition"),
-        (("--upstream", "https://x.table.core.windows.net", "--", "true"), "--remote-ok"),
         (("--page-port", "1", "--listen", "192.0.2.1:0", "--", "true"), "192.0.2.1"),
     ],
 )
 def test_what_cannot_be_started(
     watch: Callable[..., Any], arguments: tuple[str, ...], reason: str
 ) -> None:
-    """Bad input and a command that cannot be started are one sentence and 2."""
+    """A command that cannot be started, or a gateway that cannot listen, is one sentence and 2."""
     watching = watch(*arguments)
     assert watching.end() == 2
     assert reason in watching.stderr
     assert not list(watching.out.glob("*/run.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--listen", "nowhere"), "--listen"),
+        (("--limits", "nothing"), "limits"),
+        (("--condition", "nonsense"), "--condition"),
+        (("--upstream", "https://x.table.core.windows.net"), "--remote-ok"),
+    ],
+)
+def test_bad_input_is_refused(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    """One sentence and 2, before anything starts."""
+    assert reason in command.refused("watch", "--out", tmp_path, *arguments, "--", "true")
+    assert list(tmp_path.iterdir()) == []
