@@ -25,7 +25,7 @@ from harness.trace.operations import (
     TracedQuery,
     TracedShape,
 )
-from harness.trace.whatif.losses import Collisions, digest_of, refused_as_recorded
+from harness.trace.whatif.losses import Collisions, digest_of
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
@@ -147,17 +147,17 @@ class Rekeying:
         Operations that the service failed to serve count as if it had served them.
         """
         self.price.operations += len(batch)
-        if self.scheme.identity and (problems := refused_as_recorded(batch, self.unit)):
-            self.price.refused += len(problems)
-            self.refused = self.refused or problems[0]
         if not self.samples:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
         amounts = self.unit.amounts(batch, known)
-        plain = self.scheme.identity and not self._counted
-        if plain and self.unit is ENTITIES:
-            # A query with several pages takes several requests.
-            plain = not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
+        # Azure Storage took the recorded keys. A query with several pages takes several requests.
+        plain = (
+            self.scheme.identity
+            and self.unit is ENTITIES
+            and not self._counted
+            and not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
+        )
         columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
@@ -168,7 +168,7 @@ class Rekeying:
         return Loads(*columns, effects, paged)
 
     def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
-        """The loads where every key stays as it is: one for each operation."""
+        """The loads in entities where every key stays as it is: one for each operation."""
         instants, shapes, counts = batch.at_ms, batch.shapes, amounts
         origins: Sequence[int] = range(len(batch))
         numbers = collections.Counter(shapes)
@@ -189,13 +189,7 @@ class Rekeying:
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
         names = [named[shape][key] for shape, key in zip(shapes, keys, strict=True)]
-        each = self.unit.each_page
-        asked = {
-            shape: [pages_of(shape) * each(shape, all_partitions=whole) for whole in (False, True)]
-            for shape in numbers
-            if shape.kind is _QUERY
-        }
-        if asked:
+        if asked := {shape for shape in numbers if shape.kind is _QUERY}:
             self.price.queries += sum(numbers[shape] for shape in asked)
             self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
             self.price.scanned += sum(
@@ -203,12 +197,9 @@ class Rekeying:
                 for shape, count in zip(batch.shapes, batch.entities, strict=True)
                 if shape in asked
             )
-        if asked:
             counts = [
-                Scanned(count + asked[shape][name in self.cross_partition])
-                if shape in asked
-                else count
-                for shape, count, name in zip(shapes, counts, names, strict=True)
+                Scanned(count) if shape in asked else count
+                for shape, count in zip(shapes, counts, strict=True)
             ]
         if 0 in counts:
             counts = [count or NOTHING for count in counts]
