@@ -165,7 +165,7 @@ def measure(path: Path, case: str) -> int:
     began_s = time.process_time()
     scheme = CASES[case].scheme
     rekeying = Rekeying(scheme, rows=CASES[case].scans)
-    projection = Projection(scheme, GatewayLimits(), rate=1.0, started_s=0, rekeying=rekeying)
+    projection = Projection(rekeying, GatewayLimits(), rate=1.0, started_s=0)
     for batch in trace.batches():
         projection.add(batch)
     projection.finish()

@@ -24,7 +24,7 @@ from harness.measure.record.whatif import HotPart, PeakPart, SchemePart, Simulat
 from harness.model.partition import EXACT_PARTITIONS
 from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
-from harness.trace.whatif.scheme import Scheme, sample_lines
+from harness.trace.whatif.scheme import sample_lines
 from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation, Throttling
 from harness.trace.whatif.units import Loads, name_of
 from harness.workload.retry import ExponentialBackoff
@@ -183,7 +183,7 @@ class Projection:
 
     Args:
         rate: Multiple of the recorded traffic: the instants are divided by it.
-        rekeying: Makes the loads, in its unit; by default in entities.
+        rekeying: Makes the loads, in its unit.
         draws: Back-off is simulated so many times, each with other random waits; if it is not, what
             it says is what is said without retries.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
@@ -191,17 +191,16 @@ class Projection:
 
     def __init__(
         self,
-        scheme: Scheme,
+        rekeying: Rekeying,
         limits: GatewayLimits,
         *,
         rate: float,
         started_s: int,
-        rekeying: Rekeying | None = None,
         draws: int = 1,
         until_throttled: bool = False,
     ) -> None:
-        self._rekeying = rekeying or Rekeying(scheme)
-        self._scale = scale = self._rekeying.unit.scale
+        self._rekeying = rekeying
+        self._scale = scale = rekeying.unit.scale
         self._rate = rate
         self._started_s = started_s
         self._brief = until_throttled
@@ -435,25 +434,13 @@ class Projection:
         found: list[Request] = []
         for part in self._waiting:
             effects = part.effects
-            if effects is None:
-                found += [
-                    ((at_ms - first_ms) * scale, FIRST, places[name], 1, count, 0, None)
-                    for at_ms, name, count in zip(*part[:3], strict=True)
-                    if name in places
-                ]
-                continue
-            shifts = effects.shifts
-            found += [
-                (
-                    (at_ms - first_ms) * scale,
-                    FIRST,
-                    places[name],
-                    1,
-                    count,
-                    shifts[origin],
-                    (effects, origin),
-                )
-                for at_ms, name, count, origin in zip(*part[:4], strict=True)
-                if name in places
-            ]
+            shifts = [] if effects is None else effects.shifts
+            for at_ms, name, count, at in zip(*part[:4], strict=True):
+                if name not in places:
+                    continue
+                at_s, place = (at_ms - first_ms) * scale, places[name]
+                if effects is None or at < 0:
+                    found.append((at_s, FIRST, place, 1, count, 0, None))
+                else:
+                    found.append((at_s, FIRST, place, 1, count, shifts[at], (effects, at)))
         return found

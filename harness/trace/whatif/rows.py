@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import operator
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -111,6 +111,10 @@ class RowScan(NamedTuple):
     each: float
     keys: tuple[str | None, str | None] = (None, None)
 
+    def finds(self, row: str) -> bool:
+        first, before = self.row_from, self.row_before
+        return (first is None or row >= first) and (before is None or row < before)
+
 
 class Effects:
     """What the operations of a batch do to rows, looked up where it matters.
@@ -138,10 +142,7 @@ class Effects:
 
     @property
     def shifts(self) -> list[int]:
-        """By how many rows each operation on a single row changes its partition, or `OTHER`.
-
-        The last one is of no operation, for places that are negative.
-        """
+        """By how many rows each operation on a single row changes its partition, or `OTHER`."""
         if not self._shifts:
             batch = self._batch
             self._shifts = [
@@ -154,13 +155,19 @@ class Effects:
                 else -(kind is _DELETE)
                 for shape, row, known in zip(batch.shapes, batch.row_keys, self._known, strict=True)
             ]
-            self._shifts.append(0)
         return self._shifts
+
+    def changed(self, at: int) -> Iterator[tuple[str, int]]:
+        """The rows that an operation adds, each with 1, and those that it removes, with -1."""
+        shift = self.shifts[at]
+        if shift != OTHER:
+            yield self._batch.row_keys[at] or "", shift
+        elif isinstance(effect := self.of(at), Changes):
+            yield from ((row, 1) for row in effect.added)
+            yield from ((row, -1) for row in effect.removed)
 
     def of(self, at: int) -> Changes | RowScan | None:
         """The effect of an operation by its place; None where it has none."""
-        if at < 0:
-            return None
         batch = self._batch
         shape, detail, row = batch.shapes[at], batch.details[at], batch.row_keys[at]
         if not shape.outcome.succeeded:
@@ -216,12 +223,6 @@ class MissingRows:
         self._rows: dict[tuple[Place, str], dict[str, int]] = {}
         self._number = 0
 
-    def refused(self, place: Place, key: str, changes: Changes) -> None:
-        for row in changes.added:
-            self.shift(place, key, row, 1)
-        for row in changes.removed:
-            self.shift(place, key, row, -1)
-
     def passed(self, place: Place, key: str, changes: Changes) -> None:
         for row in (*changes.written, *changes.removed):
             if self.of(place, key, row):
@@ -229,22 +230,14 @@ class MissingRows:
 
     def of(self, place: Place, key: str, row: str) -> int:
         """1 for a row that is missing, -1 for one that is still there; otherwise 0."""
-        rows = self._rows.get((place, key))
-        return 0 if rows is None else rows.get(row, 0)
+        return self._rows.get((place, key), {}).get(row, 0)
 
     def in_scan(self, place: Place, key: str, scan: RowScan) -> int:
         """How many rows fewer a query finds than it did when it was recorded."""
-        rows = self._rows.get((place, key))
-        if rows is None:
-            return 0
-        first, before = scan.row_from, scan.row_before
-        if first is None and before is None:
+        rows = self._rows.get((place, key), {})
+        if scan.row_from is scan.row_before is None:
             return sum(rows.values())
-        return sum(
-            number
-            for row, number in rows.items()
-            if (first is None or row >= first) and (before is None or row < before)
-        )
+        return sum(number for row, number in rows.items() if scan.finds(row))
 
     def shift(self, place: Place, key: str, row: str, by: int) -> None:
         """A write of a single row was refused, which would have added it, or removed it."""
@@ -288,31 +281,19 @@ class Arrivals:
     def __init__(self) -> None:
         self._of: dict[str, dict[str | None, list[Arrival]]] = {}
 
-    def note(self, place: Place, at_s: float, shift: int, effects: Effects, at: int) -> None:
-        """Note what an operation does to rows; ``shift`` is its `Effects.shifts`."""
-        key, row = effects.keys(at)
-        if shift != OTHER:
-            found = [Arrival(at_s, key, row, shift)]
-        elif isinstance(effect := effects.of(at), Changes):
-            found = [Arrival(at_s, key, one, 1) for one in effect.added]
-            found += [Arrival(at_s, key, one, -1) for one in effect.removed]
-        else:
-            return
-        table, partition_key = place
-        self._of.setdefault(table, {}).setdefault(partition_key, []).extend(found)
+    def note(self, place: Place, at_s: float, effects: Effects, at: int) -> None:
+        """Note what an operation does to rows."""
+        key, _ = effects.keys(at)
+        for row, by in effects.changed(at):
+            of_table = self._of.setdefault(place[0], {})
+            of_table.setdefault(place[1], []).append(Arrival(at_s, key, row, by))
 
     def in_partition(
         self, place: Place, since_s: float, until_s: float, key: str, scan: RowScan
     ) -> int:
         """How many rows more a query of a partition finds than it would have found before."""
-        first, before = scan.row_from, scan.row_before
-        return sum(
-            one.by
-            for one in self._between(place, since_s, until_s)
-            if one.key == key
-            and (first is None or one.row >= first)
-            and (before is None or one.row < before)
-        )
+        found = self._between(place, since_s, until_s)
+        return sum(one.by for one in found if one.key == key and scan.finds(one.row))
 
     def in_table(
         self, table: str, since_s: float, until_s: float, keys: tuple[str | None, str | None]

@@ -185,7 +185,7 @@ class Simulation:
         note = self._arrivals.note
         for now_s, _, place, _, _, shift, origin in requests:
             if shift and origin is not None:
-                note(place, now_s, shift, *origin)
+                note(place, now_s, *origin)
 
     def _follow(self, table: str) -> None:
         """Note what this second brings to the other partitions of a table."""
@@ -199,9 +199,7 @@ class Simulation:
         since_s, _, several = self._queries.pop(number)
         # At one instant retries come first. What comes with a first attempt came before it.
         since_s = since_s if attempt > 2 else math.nextafter(since_s, math.inf)
-        effect = None
-        if origin is not None and origin[1] >= 0:
-            effect = origin[0].of(origin[1])
+        effect = None if origin is None else origin[0].of(origin[1])
         scan = effect if isinstance(effect, RowScan) else None
         own, rows = 0, {}
         if several:
@@ -212,7 +210,7 @@ class Simulation:
             key, _ = origin[0].keys(origin[1])
             own = self._arrivals.in_partition(place, since_s, now_s, key, scan)
         if type(entities) is PagedScan:
-            grown: int = entities.grown(own, rows, name_of)
+            grown: int = entities.grown(own, rows)
             for at, more in rows.items():
                 self._lose(at, -more)
         else:
@@ -228,18 +226,10 @@ class Simulation:
         assert key is not None
         assert storage is not None
         admit, again = storage.bucket(table, key, second).admit, self._again
-        missing, asked_for = self._missing.places, self._asked_for
-        waiting, grown = self._queries, self._grown
         taken, refused, first_s, last_s = 0, 0, 0.0, 0.0
         soon: list[Request] = []
-        for request in _with_retries(requests, soon):
-            if request[1] in waiting:
-                request = grown(request)
-            now_s, _, _, attempt, entities, shift, _ = request
-            # What adds a row for the first time is about no row that is missing.
-            about_rows = place in missing and (shift != 1 or attempt > 1)
-            if about_rows:
-                entities = asked_for(request)
+        for request, entities, about_rows in self._arriving(requests, soon):
+            now_s = request[0]
             if admit(1 if type(entities) is Scanned else entities, entities, now_s):
                 taken += entities
                 if about_rows:
@@ -256,18 +246,12 @@ class Simulation:
     def _simulate(self, requests: Sequence[Request], second: int) -> None:
         storage, units = self._model.storage, self._model.units
         passage = None if storage is None else storage.passage(second, second + 1)
-        missing, throttled = self._missing.places, self.throttled
-        waiting, grown = self._queries, self._grown
+        throttled = self.throttled
         # Attempts by rule after the first one, which says when it was, and where.
         refused: dict[str, int] = {}
         soon: list[Request] = []
-        for request in _with_retries(requests, soon):
-            if request[1] in waiting:
-                request = grown(request)
-            now_s, _, place, attempt, entities, shift, _ = request
-            about_rows = place in missing and (shift != 1 or attempt > 1)
-            if about_rows:
-                entities = self._asked_for(request)
+        for request, entities, about_rows in self._arriving(requests, soon):
+            now_s, _, place, _, _, _, _ = request
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Scanned else entities
             if type(entities) is PagedScan:
@@ -295,6 +279,21 @@ class Simulation:
             by_rule[rule] += attempts
         if passage is not None:
             passage.end()
+
+    def _arriving(
+        self, requests: Sequence[Request], soon: list[Request]
+    ) -> Iterator[tuple[Request, int, bool]]:
+        """Requests in order with the retries of a heap, what they take, and whether they may be
+        about rows that are missing.
+        """
+        missing, waiting = self._missing.places, self._queries
+        for request in _with_retries(requests, soon):
+            if request[1] in waiting:
+                request = self._grown(request)
+            _, _, place, attempt, entities, shift, _ = request
+            # What adds a row for the first time is about no row that is missing.
+            about_rows = place in missing and (shift != 1 or attempt > 1)
+            yield request, self._asked_for(request) if about_rows else entities, about_rows
 
     def _rule_against_page(
         self, request: Request, paged: PagedScan, passage: Passage, soon: list[Request], second: int
@@ -333,7 +332,7 @@ class Simulation:
     def _asked_for(self, request: Request) -> int:
         """What a request to a partition with missing rows takes if it passes."""
         _, _, place, _, entities, shift, origin = request
-        if origin is None or shift == 1 or origin[1] < 0:
+        if origin is None or shift == 1:
             return entities
         effects, at = origin
         key, row = effects.keys(at)
@@ -353,7 +352,7 @@ class Simulation:
         _, _, place, _, wanted, shift, origin = request
         if entities != wanted:
             self._lose(place, wanted - entities)
-        if origin is None or origin[1] < 0:
+        if origin is None:
             return
         effects, at = origin
         key, row = effects.keys(at)
@@ -375,11 +374,9 @@ class Simulation:
         waits = self._waits
         if shift and attempt == 1 and origin is not None:
             effects, at = origin
-            key, row = effects.keys(at)
-            if shift != OTHER:
-                self._missing.shift(place, key, row, shift)
-            elif isinstance(effect := effects.of(at), Changes):
-                self._missing.refused(place, key, effect)
+            key, _ = effects.keys(at)
+            for row, by in effects.changed(at):
+                self._missing.shift(place, key, row, by)
         if attempt >= len(waits):
             known.failed += 1
             self._lose(place, entities)

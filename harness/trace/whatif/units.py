@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -92,18 +92,11 @@ class PagedScan(int):
         return self.pages[0].keys[0], self.pages[-1].keys[1]
 
     @property
-    def several(self) -> bool:
-        """Whether it reads several partitions."""
-        return any(page.shares for page in self.pages)
-
-    @property
     def rest(self) -> PagedScan | None:
         """What follows the next page."""
         return PagedScan.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
 
-    def grown(
-        self, own: int, rows: Mapping[Place, int], named: Callable[[Place], str]
-    ) -> PagedScan:
+    def grown(self, own: int, rows: Mapping[Place, int]) -> PagedScan:
         """The query after rows were added or removed, which its last page finds, or does not.
 
         Args:
@@ -115,7 +108,7 @@ class PagedScan(int):
         shares = [
             (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
         ]
-        shares += [(named(place), place, left[place]) for place in sorted(left) if left[place] > 0]
+        shares += [(name_of(place), place, left[place]) for place in sorted(left) if left[place] > 0]
         last = ScanPage(max(0, last.own + own), tuple(shares), last.keys)
         return PagedScan.of((*others, last), self.page_s)
 
