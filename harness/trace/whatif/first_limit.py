@@ -6,6 +6,8 @@ trace that is shorter than the longest window of the peaks is therefore repeated
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Iterator
 
 from harness.gateway.limits import GatewayLimits
@@ -28,111 +30,53 @@ _MOST_KEPT = 200_000
 """Operations whose loads are kept for the next factor."""
 
 
-def first_limit(
-    trace: Trace,
-    scheme: Scheme,
-    limits: GatewayLimits,
-    part: SchemePart,
-    record: WhatIfRecord,
-    *,
-    rows: bool,
-    before: RowsBefore | None = None,
-    progress: Progress,
-) -> FirstLimitPart | None:
-    """The least multiple of the traffic that is throttled, by bisection.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """A trace under a scheme before limits, at any rate.
 
-    None if there is none up to that of the record.
-
-    Args:
-        part: The traffic under this scheme at the rate of the record.
+    Attributes:
         rows: As of a `Rekeying`, with ``before``.
     """
-    shares = [
-        part.partition_peaks[0].per_s / record.partition_per_s,
-        part.account_peaks[0].per_s / record.account_per_s,
-    ]
-    if record.physical is not None:
-        shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
-    if not max(shares):
-        return None
-    traffic = _Traffic(trace, scheme, limits, rows=rows, before=before, progress=progress)
-    most = record.most_factor
-    factor = min(most, max(_LEAST_FACTOR, record.rate / max(shares)))
-    passing, failing, found = 0.0, 0.0, traffic.throttled_at(factor)
-    last = found
-    while found is not None and factor > _LEAST_FACTOR:
-        failing, last = factor, found
-        factor /= _STEP
-        found = traffic.throttled_at(factor)
-    passing = factor
-    while last is None:
-        if factor >= most:
-            return None
-        passing, factor = factor, min(most, factor * _STEP)
-        failing, last = factor, traffic.throttled_at(factor)
-    while failing / passing > _ACCURACY:
-        middle = (passing * failing) ** 0.5
-        found = traffic.throttled_at(middle)
-        if found is None:
-            passing = middle
-        else:
-            failing, last = middle, found
-    throttling = last.throttling
-    return FirstLimitPart(
-        factor=failing,
-        per_s=last.most_per_s,
-        rule=throttling.first_rule,
-        partition=throttling.first_partition,
-    )
 
+    trace: Trace
+    scheme: Scheme
+    limits: GatewayLimits
+    rows: bool
+    before: RowsBefore | None
+    progress: Progress
 
-class _Traffic:
-    """A trace under a scheme, at any rate."""
-
-    def __init__(
-        self,
-        trace: Trace,
-        scheme: Scheme,
-        limits: GatewayLimits,
-        *,
-        rows: bool,
-        before: RowsBefore | None,
-        progress: Progress,
-    ) -> None:
-        self._trace, self._scheme, self._limits = trace, scheme, limits
-        self._rows, self._before, self._progress = rows, before, progress
-        self._rekeying = self._rekeyed()
-        self._kept: list[Loads] | None = None
-        if trace.operations <= _MOST_KEPT:
-            self._kept = [self._rekeying.loads(batch) for batch in trace.batches()]
+    def rekeying(self) -> Rekeying:
+        unit = unit_of(self.limits, self.trace.head)
+        return Rekeying(self.scheme, unit, rows=self.rows, before=self.before)
 
     def throttled_at(self, factor: float) -> Projection | None:
         """The traffic until its first throttled attempt; None if nothing is throttled."""
+        rekeying = self.rekeying() if self._kept is None else self._kept[0]
         projection = Projection(
-            self._scheme,
-            self._limits,
-            rate=factor,
-            started_s=0,
-            rekeying=self._rekeying if self._kept is not None else self._rekeyed(),
-            until_throttled=True,
+            rekeying, self.limits, rate=factor, started_s=0, until_throttled=True
         )
         for loads in self._repeated(factor, projection):
             projection.feed(loads)
-            self._progress(f"{self._scheme.name}, traffic x {factor:.3g}", len(loads.instants))
+            self.progress(f"{self.scheme.name}, traffic x {factor:.3g}", len(loads.instants))
             if projection.throttling.throttled:
                 break
         return projection if projection.throttled() else None
 
-    def _rekeyed(self) -> Rekeying:
-        unit = unit_of(self._limits, self._trace.head)
-        return Rekeying(self._scheme, unit, rows=self._rows, before=self._before)
+    @functools.cached_property
+    def _kept(self) -> tuple[Rekeying, list[Loads]] | None:
+        """The loads of a trace that is not too long for it."""
+        if self.trace.operations > _MOST_KEPT:
+            return None
+        rekeying = self.rekeying()
+        return rekeying, [rekeying.loads(batch) for batch in self.trace.batches()]
 
     def _repeated(self, factor: float, projection: Projection) -> Iterator[Loads]:
         """The loads, repeated until they last as long as the longest window."""
         shift = repeated = 0
         while True:
             first = last = count = 0
-            for loads in self._kept or map(projection.rekeyed, self._trace.batches()):
+            kept = map(projection.rekeyed, self.trace.batches())
+            for loads in kept if self._kept is None else self._kept[1]:
                 if not loads.instants:
                     continue
                 first = first if count else loads.instants[0]
@@ -143,3 +87,47 @@ class _Traffic:
             repeated += count
             if shift / (1000 * factor) >= _LEAST_S or repeated > _MOST_REPEATED or not count:
                 return
+
+
+def first_limit(traffic: Traffic, part: SchemePart, record: WhatIfRecord) -> FirstLimitPart | None:
+    """The least multiple of the traffic that is throttled, by bisection.
+
+    None if there is none up to that of the record.
+
+    Args:
+        part: The traffic at the rate of the record.
+    """
+    shares = [
+        part.partition_peaks[0].per_s / record.partition_per_s,
+        part.account_peaks[0].per_s / record.account_per_s,
+    ]
+    if record.physical is not None:
+        shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
+    if not max(shares):
+        return None
+    most = record.most_factor
+    factor = min(most, max(_LEAST_FACTOR, record.rate / max(shares)))
+    passing = failing = 0.0
+    last: Projection | None = None
+    while True:
+        found = traffic.throttled_at(factor)
+        if found is None:
+            passing = factor
+        else:
+            failing, last = factor, found
+        if last is None:
+            if factor >= most:
+                return None
+            factor = min(most, factor * _STEP)
+        elif not passing and factor > _LEAST_FACTOR:
+            factor /= _STEP
+        elif not passing or failing / passing <= _ACCURACY:
+            break
+        else:
+            factor = (passing * failing) ** 0.5
+    return FirstLimitPart(
+        factor=failing,
+        per_s=last.most_per_s,
+        rule=last.throttling.first_rule,
+        partition=last.throttling.first_partition,
+    )

@@ -14,12 +14,10 @@ from harness.model.errors import SetupError, cut
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
 from harness.trace.row_properties import moves
-from harness.trace.whatif.first_limit import first_limit
+from harness.trace.whatif.first_limit import Traffic, first_limit
 from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
-from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import need_counts, require_rows_of, rows_before
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_properties, require_table
-from harness.trace.whatif.units import unit_of
 
 _NO_ORDER = (
     "Keys are aliases without the order of the keys: a query over a range of them counts what it "
@@ -105,15 +103,16 @@ def what_if(
     needed = need_counts(trace, every) if ordered else [False] * len(every)
     counted = rows_before(trace, rows_said, progress) if any(needed) else None
     for scheme, needs in zip(every, needed, strict=True):
-        unit = unit_of(limits, trace.head)
-        before = counted if needs else None
+        traffic = Traffic(
+            trace=trace,
+            scheme=scheme,
+            limits=limits,
+            rows=rows,
+            before=counted if needs else None,
+            progress=progress,
+        )
         projection = Projection(
-            scheme,
-            limits,
-            rate=rate,
-            started_s=started_s,
-            rekeying=Rekeying(scheme, unit, rows=rows, before=before),
-            draws=draws,
+            traffic.rekeying(), limits, rate=rate, started_s=started_s, draws=draws
         )
         for batch in trace.batches():
             projection.add(batch)
@@ -134,9 +133,7 @@ def what_if(
             price = dataclasses.replace(part.price, moved=moved)
             part = part.model_copy(update={"price": price})
         if most_factor:
-            first = first_limit(
-                trace, scheme, limits, part, record, rows=rows, before=before, progress=progress
-            )
+            first = first_limit(traffic, part, record)
             part = part.model_copy(update={"first_limit": first})
         parts.append(part)
     found = {
