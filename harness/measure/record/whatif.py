@@ -27,8 +27,9 @@ class PeakPart(RecordPart):
     partition: str = ""
 
 
-class SimulatedPart(RecordPart):
-    """What the limits would do to the operations.
+@dataclasses.dataclass(slots=True, kw_only=True)
+class SimulatedPart:
+    """What the limits would do to the operations; counted as they are simulated.
 
     Attributes:
         by_rule: Throttled attempts by what refused them: partition, server (of a range of keys),

@@ -58,7 +58,7 @@ class Traffic:
         for loads in self._repeated(factor, projection):
             projection.feed(loads)
             self.progress(f"{self.scheme.name}, traffic x {factor:.3g}", len(loads.instants))
-            if projection.throttling.throttled:
+            if projection.once.throttling.throttled:
                 break
         return projection if projection.throttled() else None
 
@@ -128,6 +128,6 @@ def first_limit(traffic: Traffic, part: SchemePart, record: WhatIfRecord) -> Fir
     return FirstLimitPart(
         factor=failing,
         per_s=last.most_per_s,
-        rule=last.throttling.first_rule,
-        partition=last.throttling.first_partition,
+        rule=last.once.first_rule,
+        partition=last.once.throttling.first_partition,
     )

@@ -25,7 +25,7 @@ from harness.model.partition import EXACT_PARTITIONS
 from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import sample_lines
-from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation, Throttling
+from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
 from harness.trace.whatif.units import Loads, name_of
 from harness.workload.retry import ExponentialBackoff
 
@@ -187,6 +187,9 @@ class Projection:
         draws: Back-off is simulated so many times, each with other random waits; if it is not, what
             it says is what is said without retries.
         until_throttled: Stop at the first throttled attempt, and keep nothing else.
+
+    Attributes:
+        once: What the limits do if no operation is retried.
     """
 
     def __init__(
@@ -216,7 +219,7 @@ class Projection:
         self._counted: dict[str, int] = {}
         self._entities = 0
         self._largest = self._most = 0
-        self._once = Simulation(limits, None)
+        self.once = Simulation(limits, None)
         self._draws = draws
         self._retried: list[Simulation] = []
         # Of the first operation, in milliseconds: simulated time begins with it, as a replay does.
@@ -225,15 +228,10 @@ class Projection:
         self._sums: dict[str, int] = {}
         self._waiting: list[Loads] = []
 
-    @property
-    def throttling(self) -> Throttling:
-        """What the limits did so far if no operation is retried."""
-        return self._once.throttling
-
     def throttled(self) -> bool:
         """Whether an attempt was throttled; ends the current second."""
         self._close()
-        return self._once.throttling.throttled > 0
+        return self.once.throttling.throttled > 0
 
     @property
     def most_per_s(self) -> float:
@@ -276,7 +274,7 @@ class Projection:
                 self._second = max(
                     self._second + 1, int((instants[end] - first_ms) / (1000 * self._rate))
                 )
-                if self._brief and self.throttling.throttled:
+                if self._brief and self.once.throttling.throttled:
                     return
             start = end
 
@@ -287,7 +285,7 @@ class Projection:
         self._paint(self._started_s + self._drawn_second, self._drawn)
         for simulation in self._simulations():
             simulation.finish()
-        draws = sorted(self._retried or [self._once], key=lambda one: one.throttling.throttled)
+        draws = sorted(self._retried or [self.once], key=lambda one: one.throttling.throttled)
         retried = draws[len(draws) // 2]
         scheme, price = self._rekeying.scheme, self._rekeying.price
         collisions = self._rekeying.collisions
@@ -308,7 +306,7 @@ class Projection:
                 HotPart(partition=name, at_least=least / whole, at_most=most / whole)
                 for name, (least, most) in itertools.islice(hottest.items(), _HOTTEST)
             ),
-            once=self._simulated(self._once, hottest),
+            once=self._simulated(self.once, hottest),
             retried=self._simulated(retried, hottest),
             refused=self._rekeying.refused,
             price=dataclasses.replace(
@@ -327,15 +325,12 @@ class Projection:
         served = [
             least - simulation.lost.get(places[name], 0) for name, (least, _) in hottest.items()
         ]
-        return SimulatedPart(
-            **dataclasses.asdict(simulation.throttling),
-            moves=simulation.moves,
-            hottest_share=max(served, default=0)
-            / max(1, self._entities - simulation.lost_entities),
-        )
+        whole = max(1, self._entities - simulation.lost_entities)
+        simulation.throttling.hottest_share = max(served, default=0) / whole
+        return simulation.throttling
 
     def _simulations(self) -> list[Simulation]:
-        return [self._once, *self._retried]
+        return [self.once, *self._retried]
 
     def _close(self) -> None:
         """Count and simulate the second that is complete."""
@@ -351,13 +346,13 @@ class Projection:
             scans=self._rekeying.price.queries > 0,
         )
         self._most = max(self._most, demand.total)
-        doubtful = self._once.serve(second, demand, number, scanned)
+        doubtful = self.once.serve(second, demand, number, scanned)
         for simulation in self._retried:
             doubtful = doubtful | simulation.serve(second, demand, number, scanned)
         if doubtful and not self._retried and not self._brief:
             # Until now nothing was refused, so that retries made no difference.
             seeds = range(1, 1 + self._draws)
-            self._retried = [self._once.forked(BACKOFF, seed) for seed in seeds]
+            self._retried = [self.once.forked(BACKOFF, seed) for seed in seeds]
         if doubtful:
             operations = self._operations(doubtful)
 
@@ -371,7 +366,7 @@ class Projection:
         if not self._brief:
             self._count(second, sums)
             if self._physical is not None:
-                self._physical.add(second, self._once.physical(demand))
+                self._physical.add(second, self.once.physical(demand))
         self._sums, self._waiting = {}, []
 
     def _draw(self, part: Loads) -> None:
@@ -402,7 +397,7 @@ class Projection:
         moment = self._started_s + int((self._first_ms or 0) / 1000 + second * self._rate)
         if self._rate == 1:
             self._paint(moment, sums)
-        for place, number in self._once.throttled.items():
+        for place, number in self.once.throttled.items():
             self._heat.add_throttled(name_of(place), moment, number)
         over = [name for name in self._rekeying.cross_partition if name in sums]
         by_partition = sums

@@ -7,7 +7,6 @@ a whole. Each request of the others is decided about at its instant.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import heapq
 import math
 import operator
@@ -19,6 +18,7 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
 from harness.gateway.storage import Passage
+from harness.measure.record.whatif import SimulatedPart
 from harness.trace.whatif.rows import OTHER, Arrivals, Changes, Effects, MissingRows, RowScan
 from harness.trace.whatif.units import NOTHING, PagedScan, Scanned, name_of
 from harness.workload.retry import RetryPolicy
@@ -40,31 +40,14 @@ FIRST = sys.maxsize
 """Number of all first attempts."""
 
 
-@dataclasses.dataclass(slots=True)
-class Throttling:
-    """What became of the requests, as in a `SimulatedPart`.
-
-    ``first_rule`` is the rule that refused the first throttled attempt.
-    """
-
-    attempts: int = 0
-    by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
-    failed: int = 0
-    first_s: float | None = None
-    first_partition: str = ""
-    first_rule: str = ""
-
-    @property
-    def throttled(self) -> int:
-        return sum(self.by_rule.values())
-
-
 class Simulation:
     """Operations that arrive as the trace says, and retry as ``policy`` says, if there is one.
 
     What are called entities here are hundredths of an RU at the limits of Cosmos DB.
 
     Attributes:
+        throttling: What became of the requests.
+        first_rule: The rule that refused the first throttled attempt.
         throttled: Throttled attempts of the second that was simulated last, by partition.
         lost: Entities of operations that failed, and of rows that queries did not find because of
             refused writes, by partition, of 50,000 partitions at most.
@@ -74,7 +57,8 @@ class Simulation:
     def __init__(self, limits: GatewayLimits, policy: RetryPolicy | None, seed: int = 0) -> None:
         self._model = Model(limits, 0.0, stored=False)
         self._waits = _waits(policy, seed)
-        self.throttling = Throttling()
+        self.throttling = SimulatedPart(attempts=0, by_rule={}, failed=0, moves=0)
+        self.first_rule = ""
         self.throttled: dict[Place, int] = {}
         # Retries by the second in which they are due, and those of this second.
         self._later: dict[int, list[Request]] = {}
@@ -92,11 +76,6 @@ class Simulation:
         self._passed_whole: Callable[[str], Sequence[Request]] | None = None
         self.lost: dict[Place, int] = {}
         self.lost_entities = 0
-
-    @property
-    def moves(self) -> int:
-        """How often a range of partitions moved to another server."""
-        return self._model.move_count
 
     def physical(self, demand: Demand) -> dict[str, int]:
         """The demand of each physical partition, by its number."""
@@ -416,12 +395,13 @@ class Simulation:
         known.by_rule[rule] = known.by_rule.get(rule, 0) + attempts
         self.throttled[place] = self.throttled.get(place, 0) + attempts
         if known.first_s is None or now_s < known.first_s:
-            known.first_s, known.first_rule = now_s, rule
+            known.first_s, self.first_rule = now_s, rule
             known.first_partition = name_of(place)
 
     def finish(self) -> None:
         """Simulate what still waits at the end of the trace."""
         self._retry(math.inf)
+        self.throttling.moves = self._model.move_count
 
     def _retry(self, until_s: float) -> None:
         """Simulate the retries of the seconds before one."""

@@ -42,7 +42,7 @@ def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path)
     found = calculated(recorded(tmp_path, steady(20, 5, ["hot"])))
     part = found.schemes[1]
     price = dataclasses.replace(part.price, operations=10, queries=10, spread=10, needed=160)
-    retried = part.retried.model_copy(update={"failed": 120})
+    retried = dataclasses.replace(part.retried, failed=120)
     part = part.model_copy(update={"price": price, "retried": retried})
     [said] = [row.text(found, part) for row in rows(found) if "fail" in row.label]
     assert said == "75%"

@@ -53,7 +53,7 @@ def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
     """Of 100,000 requests one is throttled."""
     found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
     recorded_keys, best = found.schemes
-    once = best.once.model_copy(update={"attempts": 100_000, "by_rule": {"partition": 1}})
+    once = dataclasses.replace(best.once, attempts=100_000, by_rule={"partition": 1})
     best = best.model_copy(update={"once": once})
     text = said(found.model_copy(update={"schemes": (recorded_keys, best)}))
     assert "less than 0.10% throttled instead of 60%" in text
