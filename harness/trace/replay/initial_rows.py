@@ -35,6 +35,8 @@ _PRECONDITION = Outcome.PRECONDITION
 
 Bounds = tuple[str | None, str | None]
 """First key of a range, and the end that is not in it."""
+QueriedKeys = tuple[str, str | None, tuple[str | None, ...]]
+"""Table, PartitionKey and bounds of a query."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -139,16 +141,12 @@ class _Table:
         pages: By client, PartitionKey and query.
     """
 
-    partitions: dict[str, _Partition] = dataclasses.field(default_factory=dict)
+    partitions: dict[str, _Partition] = dataclasses.field(
+        default_factory=lambda: collections.defaultdict(_Partition)
+    )
     ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
     upserted: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     pages: dict[tuple[str, str, TracedQuery], _Pages] = dataclasses.field(default_factory=dict)
-
-    def partition(self, key: str) -> _Partition:
-        found = self.partitions.get(key)
-        if found is None:
-            found = self.partitions[key] = _Partition()
-        return found
 
 
 class InitialRows:
@@ -159,19 +157,20 @@ class InitialRows:
 
     Attributes:
         contradictory: Writes whose outcome contradicts earlier ones, because they overlapped.
+        read: What queries read to the end, so that its rows are known.
     """
 
     def __init__(self, *, by_page: bool) -> None:
         self._by_page = by_page
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, _Table] = collections.defaultdict(_Table)
         self._learning = True
+        self.read: set[QueriedKeys] = set()
         # Rows of a refused transaction, one of which was there, or was not.
         self._one_of: list[tuple[_Partition, list[str], bool]] = []
         self.contradictory = 0
 
     def partitions(self, table: str) -> Iterator[str]:
-        known = self._tables.get(table)
-        return iter(() if known is None else known.partitions)
+        return iter(self._tables[table].partitions)
 
     def add(self, name: str, row: TracedOperation) -> None:
         """Note one operation on a table, named by its ending."""
@@ -180,12 +179,10 @@ class InitialRows:
         assert key is not None
         if outcome.maybe_applied and not outcome.succeeded:
             return
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = _Table()
+        table = self._tables[name]
         if shape.kind is _QUERY:
             if outcome.succeeded:
-                self._query(table, key, row)
+                self._query(name, key, row)
         elif shape.kind is _TRANSACTION:
             self._transaction(table, key, row)
         else:
@@ -211,7 +208,7 @@ class InitialRows:
         self._learning = False
 
     def _single(self, table: _Table, key: str, kind: Kind, row: str, outcome: Outcome) -> None:
-        partition = table.partition(key)
+        partition = table.partitions[key]
         first, there = partition.first.get(row), row in partition.now
         if kind in UPSERTS:
             if first is None:
@@ -249,7 +246,7 @@ class InitialRows:
                 self._single(table, key, kind, name, outcome)
             return
         # One part was refused, and all of them were undone.
-        partition, there = table.partition(key), outcome is not _NOT_FOUND
+        partition, there = table.partitions[key], outcome is not _NOT_FOUND
         if outcome is _CONFLICT:
             refused = [name for kind, name in parts if kind is _INSERT]
         else:
@@ -266,7 +263,8 @@ class InitialRows:
         elif unknown:
             self._one_of.append((partition, unknown, there))
 
-    def _query(self, table: _Table, key: str, row: TracedOperation) -> None:
+    def _query(self, name: str, key: str, row: TracedOperation) -> None:
+        table = self._tables[name]
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
         top = query.top
         if top is None and self._by_page:
@@ -291,6 +289,8 @@ class InitialRows:
                 return
             found += earlier.found
             earlier.withdraw()
+        if not (cut or row.shape.estimated):
+            self.read.add((name, key, query.bounds))
         keys = key_range(row._replace(detail=own))
         known, vote = self._found(table, key, keys, found, exact=exact)
         table.pages[pages] = _Pages(found, known, vote)
@@ -307,7 +307,7 @@ class InitialRows:
             known = table.ranges.setdefault(bounds, _Range())
         else:
             bounds = keys.row_from, keys.row_before
-            known = table.partition(key).ranges.setdefault(bounds, _Range())
+            known = table.partitions[key].ranges.setdefault(bounds, _Range())
 
         def first_rows() -> int:
             if not over:

@@ -9,28 +9,23 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
-from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.errors import SetupError, cut
-from harness.model.operation import WHOLE_TABLE, Kind
+from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedOperation, TracedQuery, by_page
 from harness.trace.reader import Trace
-from harness.trace.replay.initial_rows import InitialRows
+from harness.trace.replay.initial_rows import InitialRows, QueriedKeys
 from harness.trace.replay.preparation import Rows, in_order_of_effect
 from harness.trace.replay.selection import Selection
 from harness.trace.row_properties import RowProperties
 from harness.trace.whatif.queries import treated
 from harness.trace.whatif.scheme import Scheme
 
-_QUERY = Kind.QUERY
 _MOST_LOOKED_AT = 50_000
 _MOST_LEARNED = 500_000
 """Of a longer trace, its first operations show the rows."""
 _TOLD_EVERY = 1000
 EVERY_TABLE = ""
 """In place of a table in what is said: all that are not named."""
-
-QueriedKeys = tuple[str, str | None, tuple[str | None, ...]]
-"""Table, PartitionKey and bounds of a query."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +89,6 @@ def rows_before(
     contents = InitialRows(by_page=by_page(trace.head))
     properties = RowProperties()
     tables: dict[str, None] = {}
-    ends = _Ends(by_page=by_page(trace.head))
 
     def learned() -> Iterator[tuple[str, TracedOperation]]:
         rows = itertools.islice(trace.rows(), _MOST_LEARNED)
@@ -107,39 +101,16 @@ def rows_before(
     for table, row in learned():
         tables[table] = None
         contents.add(table, row)
-        ends.add(row)
         if trace.shows_rows:
             properties.learn(row)
     contents.learned()
     for table, row in learned():
         contents.add(table, row)
     rows, _ = contents.filled()
-    read = ends.read if trace.operations <= _MOST_LEARNED else frozenset[QueriedKeys]()
+    read = contents.read if trace.operations <= _MOST_LEARNED else frozenset[QueriedKeys]()
     known = {table: said.get(table.lower(), said.get(EVERY_TABLE)) for table in tables}
     numbers = {table: number for table, number in known.items() if number is not None}
     scanned = {table for table in tables if (table, WHOLE_TABLE, TracedQuery().bounds) in read}
     # Where those that are not known are follows from the others, if there are any.
     placed = {table for table, number in numbers.items() if rows.get(table) or not number}
     return RowsBefore(rows, frozenset(placed | scanned), numbers, read, properties)
-
-
-class _Ends:
-    """Finds what queries read to the end, where pages may be operations of their own."""
-
-    def __init__(self, *, by_page: bool) -> None:
-        self._most = MAX_PAGE_ENTITIES if by_page else None
-        self._begun: set[QueriedKeys] = set()
-        self.read: set[QueriedKeys] = set()
-
-    def add(self, row: TracedOperation) -> None:
-        shape = row.shape
-        if shape.kind is not _QUERY or not shape.outcome.succeeded or shape.estimated:
-            return
-        query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
-        keys = shape.table, row.partition_key, query.bounds
-        most = self._most if query.top is None else query.top
-        full = most is not None and row.returned >= most
-        if query.continued_at is None or keys in self._begun:
-            found = self._begun if full else self.read
-            if len(found) < _MOST_LOOKED_AT:
-                found.add(keys)

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from harness.gateway.demand import Place
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.trace.operations import TracedQuery, TracedShape
+from harness.trace.replay.initial_rows import QueriedKeys
 from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
-from harness.trace.whatif.rows_before import QueriedKeys, RowsBefore
+from harness.trace.whatif.rows_before import RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.stored_rows import Shares, StoredRows
 from harness.trace.whatif.units import PagedScan, ScanPage
