@@ -8,57 +8,57 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
-from harness.trace.whatif.digests import Array, Digests, digests_of, joined, scattered
+from harness.trace.whatif.digests import (
+    Array,
+    Digests,
+    checksums_of,
+    digests_of,
+    joined,
+    scattered,
+)
 from harness.trace.whatif.load_sums import SEVERAL, PartitionLoads, summed
-from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, NewKey, Scheme
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, NewKey, Scheme, groups_of
 from harness.workload.keys.template import Reference
 
 Columns = dict[str, Array]
 Places = Mapping[str, Array]
-Groups = Callable[[str], dict[str, str] | None]
-"""The values of the groups of a key; None if the pattern does not match it."""
+Pattern = re.Pattern[str] | None
 
 _BOUNDS = ("partition_from", "partition_before", "row_from", "row_before")
 _SECONDS = 32
 
 
 class KeyTexts:
-    """Different keys, and what the templates of schemes take of each."""
+    """Different texts of a source of new keys, and what the templates of schemes take of each."""
 
-    def __init__(self, texts: Iterable[str | None]) -> None:
+    def __init__(self, source: str, texts: Iterable[str | None]) -> None:
+        self._source = source
         self.texts = [text for text in texts if text is not None]
-        self._values: dict[object, list[dict[str, str] | None]] = {}
-        self._matched: dict[object, Array] = {}
+        self._values: dict[Pattern, tuple[list[dict[str, str] | None], Array]] = {}
         self._taken: dict[object, Digests] = {}
 
     @functools.cached_property
     def digests(self) -> Digests:
         return digests_of(self.texts)
 
-    def values(self, pattern: object, groups: Groups) -> list[dict[str, str] | None]:
+    def values(self, pattern: Pattern) -> tuple[list[dict[str, str] | None], Array]:
+        """The values of each, by their names, and which of them the pattern matches."""
         if pattern not in self._values:
-            self._values[pattern] = list(map(groups, self.texts))
+            values = [groups_of(self._source, text, pattern) for text in self.texts]
+            self._values[pattern] = values, np.array([one is not None for one in values], bool)
         return self._values[pattern]
 
-    def matched(self, pattern: object, groups: Groups) -> Array:
-        """Which of them the pattern matches."""
-        if pattern not in self._matched:
-            found = np.ones(len(self.texts), bool)
-            if pattern is not None:
-                found[[one is None for one in self.values(pattern, groups)]] = False
-            self._matched[pattern] = found
-        return self._matched[pattern]
-
-    def taken(self, reference: Reference, name: str, pattern: object, groups: Groups) -> Digests:
-        """What a reference takes of each of them, which templates name ``name``."""
-        function, whole = reference.function, reference.names == (name,)
+    def taken(self, reference: Reference, pattern: Pattern) -> Digests:
+        """What a reference takes of each of them."""
+        function, whole = reference.function, reference.names == (self._source,)
         if whole and not function.text:
             return self.digests
         at = None if whole else pattern, reference.names, function.text
@@ -67,11 +67,11 @@ class KeyTexts:
             if not whole:
                 found = [
                     "" if one is None else "".join(map(one.__getitem__, reference.names))
-                    for one in self.values(pattern, groups)
+                    for one in self.values(pattern)[0]
                 ]
             if function.divisor:
-                crc = (self.digests if whole else digests_of(found)).crc
-                self._taken[at] = _choices(function.choices).at(crc % np.uint32(function.divisor))
+                rests = checksums_of(found) % np.uint32(function.divisor)
+                self._taken[at] = _choices(function.choices).at(rests)
             else:
                 self._taken[at] = digests_of(list(map(function.of, found)))
         return self._taken[at]
@@ -119,16 +119,16 @@ class KeyColumns:
         self.query_returned = queries["returned"]
         self.query_key = _places(known, queries["key"])
         self.whole = np.array([key == WHOLE_TABLE for key, _ in self.queries], bool)[self.asked]
-        self.keys, self.row_keys = KeyTexts(known), KeyTexts(rows)
+        self.keys = KeyTexts(PARTITION_KEY, known)
         self.places = {PARTITION_KEY: self.key, ROW_KEY: self.row}
-        self.texts = {PARTITION_KEY: self.keys, ROW_KEY: self.row_keys}
+        self.texts = {PARTITION_KEY: self.keys, ROW_KEY: KeyTexts(ROW_KEY, rows)}
         for one in properties:
             # A value that is not known is at the place of another: it is never used.
             values: dict[str | None, int] = {None: -1, "": 0}
             of_both = [_places(values, of[column_of(one)]) for of in (singles, parts)]
-            self.places[one], self.texts[one] = np.concatenate(of_both), KeyTexts(values)
+            self.places[one], self.texts[one] = np.concatenate(of_both), KeyTexts(one, values)
         # Equal keys of different tables are different partitions.
-        self._salt = scattered(digests_of([name]).crc) if name else np.uint32(0)
+        self._salt = scattered(digests_of([name]).value)
 
     @functools.cached_property
     def whole_rows(self) -> Array:
@@ -152,9 +152,9 @@ class KeyColumns:
         several = np.full(int(self.whole.sum()), SEVERAL)
         return PartitionLoads(several, self.query_second[self.whole], self.query_amount[self.whole])
 
-    def numbers(self, crc: Array) -> Array:
+    def numbers(self, digests: Array) -> Array:
         """The numbers of partitions, by the digests of their PartitionKeys."""
-        return scattered(crc ^ self._salt)
+        return scattered(digests ^ self._salt)
 
 
 def column_of(name: str) -> str:
@@ -197,15 +197,13 @@ class NewKeys:
             places: As `KeyColumns.places`; without what the PartitionKey does not depend on.
         """
         table, scheme, key = self._table, self._scheme, places[PARTITION_KEY]
-        recorded = table.keys.digests.crc[key]
+        recorded = table.keys.digests.value[key]
         nothing = np.zeros(len(key), bool)
         if not self._applies:
             return table.numbers(recorded), nothing, nothing
-        matched = table.keys.matched(scheme.match_partition_key, self._of_key)[key]
-        if scheme.matches_row_key:
-            found = table.row_keys.matched(scheme.match_row_key, self._of_row)
-            matched = matched & found[places[ROW_KEY]]
-        known = ~nothing
+        matched = known = ~nothing
+        for source, pattern in scheme.patterns.items():
+            matched = matched & table.texts[source].values(pattern)[1][places[source]]
         for name in scheme.properties:
             known = known & (places[name] >= 0)
         new = self._filled(scheme.partition_template, places)
@@ -216,11 +214,11 @@ class NewKeys:
         """Numbers of entities by their new keys, and by their recorded keys."""
         table, scheme = self._table, self._scheme
         partitions, unmatched, unvalued = self.partitions(places)
-        recorded = new = table.row_keys.digests.crc[places[ROW_KEY]]
+        recorded = new = table.texts[ROW_KEY].digests.value[places[ROW_KEY]]
         if not scheme.keeps_row_key:
             filled = self._filled(scheme.row_template, places)
             new = np.where(unmatched | unvalued, recorded, filled)
-        before = table.numbers(table.keys.digests.crc[places[PARTITION_KEY]])
+        before = table.numbers(table.keys.digests.value[places[PARTITION_KEY]])
         return _entities(partitions, new), _entities(before, recorded)
 
     def name(self, places: Mapping[str, int]) -> str:
@@ -241,19 +239,19 @@ class NewKeys:
                 one = digests_of([part])
             elif len(part.sources) == 1:
                 [source] = part.sources
-                texts, (pattern, groups) = self._table.texts[source], self._pattern(source)
-                one = texts.taken(part.reference, source, pattern, groups).at(places[source])
+                pattern = self._scheme.patterns.get(source)
+                one = self._table.texts[source].taken(part.reference, pattern).at(places[source])
             else:
                 one = self._of_several(part, places)
             whole = one if whole is None else joined(whole, one)
         assert whole is not None
-        return np.broadcast_to(whole.crc, places[PARTITION_KEY].shape)
+        return np.broadcast_to(whole.value, places[PARTITION_KEY].shape)
 
     def _of_several(self, part: Field, places: Places) -> Digests:
         """What a reference takes of several sources."""
         found = []
         for source in part.sources:
-            values = self._table.texts[source].values(*self._pattern(source))
+            values, _ = self._table.texts[source].values(self._scheme.patterns.get(source))
             found.append([values[place] for place in places[source]])
         return digests_of(
             [
@@ -261,21 +259,6 @@ class NewKeys:
                 for of in zip(*found, strict=True)
             ]
         )
-
-    def _pattern(self, source: str) -> tuple[object, Groups]:
-        """The pattern of a source, and what makes the values of its groups."""
-        if source == PARTITION_KEY:
-            return self._scheme.match_partition_key, self._of_key
-        if source == ROW_KEY:
-            return self._scheme.match_row_key, self._of_row
-        return source, lambda value: {source: value}
-
-    def _of_key(self, key: str) -> dict[str, str] | None:
-        return self._scheme.values(key, None)
-
-    def _of_row(self, row: str) -> dict[str, str] | None:
-        values: dict[str, str] = {}
-        return values if self._scheme.takes_row(row, values) else None
 
 
 def _entities(partitions: Array, rows: Array) -> Array:
@@ -293,6 +276,6 @@ def keeps_entities(scheme: Scheme) -> bool:
     return (
         scheme.keeps_row_key
         and len(fields) == len(others) + 1
-        and scheme.match_partition_key is scheme.match_row_key is None
+        and not scheme.patterns
         and all(PARTITION_KEY not in one.sources for one in others)
     )

@@ -13,6 +13,7 @@ A field of a template names a group, ``partition_key``, ``row_key`` or a propert
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import re
@@ -82,6 +83,7 @@ class Scheme:
 
     Attributes:
         table: The only table whose keys are replaced, in lower case; empty for all.
+        patterns: Regular expressions with named groups over recorded keys.
         properties: Those that the keys are made of.
         identity: The keys stay as they were recorded.
     """
@@ -92,25 +94,22 @@ class Scheme:
         name: str,
         partition_key: NewKey,
         row_key: NewKey,
-        question: str = "",
-        table: str = "",
-        match_partition_key: re.Pattern[str] | None = None,
-        match_row_key: re.Pattern[str] | None = None,
+        question: str,
+        table: str,
+        patterns: Mapping[str, re.Pattern[str]],
     ) -> None:
         sources = (one.sources for one in (*partition_key.by_row, *row_key.by_row))
         self.properties = tuple(sorted(frozenset[str]().union(*sources) - _KEYS))
         self.name, self.question, self.table = name, question, table.lower()
         self.partition_template, self.row_template = partition_key, row_key
-        self.match_partition_key, self.match_row_key = match_partition_key, match_row_key
-        self.by_partition_key = not partition_key.by_row and match_row_key is None
-        self.matches_row_key = match_row_key is not None
+        self.patterns = patterns
+        self.matches_row_key = ROW_KEY in patterns
+        self.by_partition_key = not partition_key.by_row and not self.matches_row_key
         self.row_part = _part_of([field.reference for field in partition_key.by_row])
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
         self.identity = (
-            self.keeps_row_key
-            and partition_key.text == f"{{{PARTITION_KEY}}}"
-            and match_partition_key is match_row_key is None
+            self.keeps_row_key and partition_key.text == f"{{{PARTITION_KEY}}}" and not patterns
         )
 
     def applies_to(self, table: str) -> bool:
@@ -137,10 +136,8 @@ class Scheme:
 
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""
-        values = {PARTITION_KEY: partition_key}
-        if not _match(self.match_partition_key, partition_key, values):
-            return None
-        if row_key is not None and not self.takes_row(row_key, values):
+        values = groups_of(PARTITION_KEY, partition_key, self.patterns.get(PARTITION_KEY))
+        if values is None or (row_key is not None and not self.takes_row(row_key, values)):
             return None
         return values
 
@@ -149,16 +146,17 @@ class Scheme:
 
         Those of the PartitionKey are left out where it is None.
         """
-        begun = {ROW_KEY: row_key} | _begun(self.match_row_key, row_key)
+        begun = {ROW_KEY: row_key}
         if partition_key is not None:
-            begun |= {PARTITION_KEY: partition_key}
-            begun |= _begun(self.match_partition_key, partition_key)
+            begun[PARTITION_KEY] = partition_key
+        for name in self.patterns.keys() & begun.keys():
+            begun |= of_pattern(self.patterns[name].pattern, begun[name])
         return begun
 
     def takes_row(self, row_key: str, values: dict[str, str]) -> bool:
         """Set the values of the RowKey; False if its regular expression does not match."""
         values[ROW_KEY] = row_key
-        return _match(self.match_row_key, row_key, values)
+        return _match(self.patterns.get(ROW_KEY), row_key, values)
 
     def takes_properties(self, found: RecordedValues, values: dict[str, str]) -> bool:
         """Set the values of the properties; False if one is not known."""
@@ -178,8 +176,10 @@ def _part_of(
     return lambda values: tuple([reference.of(values) for reference in references])
 
 
-def _begun(pattern: re.Pattern[str] | None, key: Beginning) -> dict[str, Beginning]:
-    return {} if pattern is None else of_pattern(pattern.pattern, key)
+def groups_of(source: str, text: str, pattern: re.Pattern[str] | None) -> dict[str, str] | None:
+    """A text and the groups that a pattern finds in it, by name; None if it does not match."""
+    values = {source: text}
+    return values if _match(pattern, text, values) else None
 
 
 def _match(pattern: re.Pattern[str] | None, key: str, values: dict[str, str]) -> bool:
@@ -246,7 +246,9 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
             except ValueError as error:
                 wrong.append(f"match.{key}: {error}")
     known = _sources(patterns, settings.properties)
-    for group in sorted(_twice(patterns, settings.properties)):
+    groups = itertools.chain(*(pattern.groupindex for pattern in patterns.values()))
+    meanings = collections.Counter((*groups, *{*settings.properties}, *_KEYS))
+    for group in sorted(name for name, meant in meanings.items() if meant > 1):
         wrong.append(f"match: the group {group!r} has two meanings; rename one")
     templates: dict[str, NewKey] = {}
     for key, text in settings.keys:
@@ -266,8 +268,7 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
         name=name,
         question=settings.question,
         table=settings.table,
-        match_partition_key=patterns.get(PARTITION_KEY),
-        match_row_key=patterns.get(ROW_KEY),
+        patterns=patterns,
         **templates,
     )
 
@@ -290,12 +291,6 @@ def _sources(patterns: Mapping[str, re.Pattern[str]], properties: Sequence[str])
     for key, pattern in patterns.items():
         known |= dict.fromkeys(pattern.groupindex, key)
     return known
-
-
-def _twice(patterns: Mapping[str, re.Pattern[str]], properties: Sequence[str]) -> set[str]:
-    groups = [set(pattern.groupindex) for pattern in patterns.values()]
-    named = [*groups, {*properties}, _KEYS]
-    return {one for first, other in itertools.combinations(named, 2) for one in first & other}
 
 
 def require_table(scheme: Scheme, tables: Collection[str]) -> None:

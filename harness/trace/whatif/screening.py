@@ -355,7 +355,7 @@ class _Screening:
                 self._treated.clear()
             found = treated(self._scheme, *query)
             keys_of = [one.partition_key for one in found.ranges]
-            numbers = table.numbers(digests_of(keys_of).crc)
+            numbers = table.numbers(digests_of(keys_of).value)
             numbers[[one.several for one in found.ranges]] = SEVERAL
             self._treated[query] = found, numbers
         return self._treated[query]

@@ -108,7 +108,9 @@ class PagedScan(int):
         shares = [
             (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
         ]
-        shares += [(name_of(place), place, left[place]) for place in sorted(left) if left[place] > 0]
+        shares += [
+            (name_of(place), place, left[place]) for place in sorted(left) if left[place] > 0
+        ]
         last = ScanPage(max(0, last.own + own), tuple(shares), last.keys)
         return PagedScan.of((*others, last), self.page_s)
 
