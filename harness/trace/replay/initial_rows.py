@@ -16,13 +16,13 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import UPSERTS, WHOLE_TABLE, KeyRange, Kind
 from harness.model.outcome import Outcome
 from harness.model.partition import MADE_UP
+from harness.trace.head import TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.replay.added_rows import Wanted, fill, keys_between
-from harness.trace.replay.operations import key_range
+from harness.trace.replay.operations import key_range, page_limit
 
 _MADE_ROWS = 100
 """Rows of a partition that is made up: as many as a transaction loads."""
@@ -160,8 +160,8 @@ class InitialRows:
         read: What queries read to the end, so that its rows are known.
     """
 
-    def __init__(self, *, by_page: bool) -> None:
-        self._by_page = by_page
+    def __init__(self, head: TraceHead) -> None:
+        self._head = head
         self._tables: dict[str, _Table] = collections.defaultdict(_Table)
         self._learning = True
         self.read: set[QueriedKeys] = set()
@@ -266,9 +266,7 @@ class InitialRows:
     def _query(self, name: str, key: str, row: TracedOperation) -> None:
         table = self._tables[name]
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
-        top = query.top
-        if top is None and self._by_page:
-            top = MAX_PAGE_ENTITIES
+        top = page_limit(query, self._head)
         cut = top is not None and row.returned >= top
         if query.compared:
             found, exact = max(row.entities, row.returned), not (cut or row.shape.estimated)

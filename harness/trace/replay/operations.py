@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.model.entity import MAX_PAGE_ENTITIES, EdmValue
 from harness.model.operation import (
-    ALL_KEYS,
     WHOLE_TABLE,
     KeyRange,
     Kind,
@@ -119,11 +119,9 @@ def bound(text: str | None) -> str | None:
     return f"{text[:-1]} " if text is not None and text.endswith("\0") else text
 
 
-def key_range(row: TracedOperation) -> KeyRange:
-    """The keys that a recorded query scanned, or a page of it."""
-    query = row.detail
-    if not isinstance(query, TracedQuery):
-        return ALL_KEYS
+def key_range(row: TracedOperation, **known: Any) -> KeyRange:
+    """The keys that a recorded query scanned, or a page of it, with what else is known of them."""
+    query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
     partition_from, row_from = query.partition_from, query.row_from
     if query.continued_at is not None:
         if row.partition_key == WHOLE_TABLE:
@@ -136,6 +134,7 @@ def key_range(row: TracedOperation) -> KeyRange:
         partition_before=bound(query.partition_before),
         row_from=bound(row_from),
         row_before=bound(query.row_before),
+        **known,
     )
 
 
@@ -263,21 +262,14 @@ class OperationMaker:
             yield self._single(kind, table, row.partition_key or "", row_key or "", size, etag)
 
     def _query(self, row: TracedOperation, table: str) -> Operation:
-        shape, query = row.shape, row.detail
-        if not isinstance(query, TracedQuery):
-            query = TracedQuery()
-        keys = key_range(row)
+        shape = row.shape
+        query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
         served = shape.outcome.succeeded and row.entities > 0
         if served:
-            keys = new_key_range(
-                partition_from=keys.partition_from,
-                partition_before=keys.partition_before,
-                row_from=keys.row_from,
-                row_before=keys.row_before,
-                entities=row.entities,
-                exact=not (shape.estimated or count_is_assumed(row, self._head)),
-                scanned=row.entities,
-            )
+            exact = not (shape.estimated or count_is_assumed(row, self._head))
+            keys = key_range(row, entities=row.entities, exact=exact, scanned=row.entities)
+        else:
+            keys = key_range(row)
         terms = []
         if query.compared:
             # Of a query that failed it is not known what it would have found.

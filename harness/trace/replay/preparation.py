@@ -25,13 +25,13 @@ from harness.model.errors import SetupError, cut
 from harness.model.figures import counted, listed
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
 from harness.trace.engine import Tell
-from harness.trace.operations import TracedOperation, by_page, read_bytes, written_bytes
+from harness.trace.operations import TracedOperation, read_bytes, written_bytes
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows
 from harness.trace.replay.operations import OperationMaker, count_is_assumed, units_of
-from harness.trace.replay.selection import RekeyedOperations, Selection
+from harness.trace.replay.selection import Selection
 from harness.trace.row_properties import RowProperties, moves
-from harness.trace.whatif.scheme import Scheme, require_properties, require_table
+from harness.trace.whatif.scheme import Rows, Scheme, require_properties, require_table
 from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 
 _LONGEST_S, _MOST_NAMES = 60 * 86_400, 1000
@@ -44,9 +44,6 @@ _READ_AT_ONCE = 1024 * 1024
 _MOST_COMPARED = 50
 _TABLE_ENDING_CHARACTERS = 24
 _POINT_QUERY, _TRANSACTION, _DELETE = Kind.POINT_QUERY, Kind.TRANSACTION, Kind.DELETE
-
-Rows = dict[str, dict[str, list[str]]]
-"""RowKeys by recorded name of the table and by PartitionKey."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -182,17 +179,16 @@ class Preparation:
         self._selection = selection = Selection(trace.head, scheme)
         self._left_out: collections.Counter[str] = collections.Counter()
         self._kinds: dict[tuple[str, Kind], ReplayedKind] = {}
-        self._read: dict[str, _Sizes] = {}
-        self._written: dict[str, _Sizes] = {}
+        self._read: dict[str, _Sizes] = collections.defaultdict(_Sizes)
+        self._written: dict[str, _Sizes] = collections.defaultdict(_Sizes)
         self._default_bytes = entity_bytes
         self.entities_by_s = array.array("q")
         tables: dict[str, str] = {}
         compared: dict[str, dict[str, None]] = {}
-        contents = InitialRows(by_page=by_page(trace.head))
+        contents = InitialRows(trace.head)
         properties = RowProperties()
         first_ms = last_ms = -1
-        unvalued = 0
-        failed = units = done = unmatched = assumed = assumed_entities = 0
+        failed = unmatched = unvalued = assumed = assumed_entities = 0
         for row in self._kept(tell):
             shape = row.shape
             table = tables.setdefault(shape.table.lower(), shape.table)
@@ -213,9 +209,9 @@ class Preparation:
             if shape.outcome.succeeded and count_is_assumed(row, trace.head):
                 assumed += 1
                 assumed_entities += row.entities
-            if selection.rekeyed is not None:
-                unmatched += not selection.rekeyed.matches(row)
-                unvalued += selection.rekeyed.lacks_values(row)
+            if scheme is not None:
+                unmatched += not selection.matches(row)
+                unvalued += selection.lacks_values(row)
                 properties.learn(row)
             if shape.kind is _QUERY and row.detail is not None:
                 names = compared.setdefault(table, {})
@@ -224,10 +220,8 @@ class Preparation:
                         names[name_of] = None
             for sent in selection.sent(row):
                 self._count(sent, table, (row.at_ms - first_ms) // 1000)
-                units += units_of(sent)
-                done += 1
             contents.add(table, row)
-        if not done:
+        if not self._kinds:
             raise SetupError(
                 f"{cut(name)} has no operation that can be replayed: {self._reasons()}"
             )
@@ -242,16 +236,16 @@ class Preparation:
         for row in self._kept(tell, again=True):
             contents.add(tables[row.shape.table.lower()], row)
         self.rows, inexact = contents.filled()
-        merged = 0
-        if selection.rekeyed is not None:
-            recorded_rows = _number(self.rows)
-            self.rows = _rekeyed(self.rows, selection.rekeyed, properties)
-            merged = recorded_rows - _number(self.rows)
+        recorded_rows = _number(self.rows)
+        if scheme is not None:
+            self.rows = _rekeyed(self.rows, scheme, properties)
+        loaded = _number(self.rows)
         self._contents = contents
         self._sums = array.array("q", itertools.accumulate(self.entities_by_s, initial=0))
         sums = self._kinds.values()
-        written = sum(sizes.bytes for sizes in self._written.values())
-        writes = sum(sizes.entities for sizes in self._written.values())
+        written = _Sizes()
+        for sizes in self._written.values():
+            written.add(sizes.bytes, sizes.entities)
         self.part = ReplayPart(
             trace=name,
             fingerprint=fingerprint,
@@ -259,9 +253,9 @@ class Preparation:
             run_id=trace.head.run_id,
             first_ms=first_ms,
             last_ms=last_ms,
-            operations=done,
+            operations=sum(one.operations for one in sums),
             entities=sum(one.entities for one in sums),
-            units=units,
+            units=sum(self.entities_by_s),
             peak_entities_per_s=max(self.entities_by_s),
             counts_whole=trace.head.counts_whole,
             left_out=tuple(
@@ -275,14 +269,14 @@ class Preparation:
             keys="" if scheme is None else scheme.name,
             tables={lower: self._endings[table] for lower, table in tables.items()},
             compared={self._endings[table]: tuple(names) for table, names in compared.items()},
-            kinds=tuple(self._kinds.values()),
-            entity_bytes=written // writes if writes else 0,
-            loaded_entities=_number(self.rows),
+            kinds=tuple(sums),
+            entity_bytes=written.mean,
+            loaded_entities=loaded,
             loading_requests=sum(1 for _ in self._batches()),
             notes=(
                 *trace.notes,
                 *trace.damage.sentences(),
-                *_of_scheme(scheme, unmatched, unvalued, moved, merged),
+                *_of_scheme(scheme, unmatched, unvalued, moved, recorded_rows - loaded),
             ),
         )
 
@@ -326,12 +320,11 @@ class Preparation:
             return
         read = read_bytes(row.bytes_received, len(shape.attempts), self._trace.head)
         if shape.kind is _POINT_QUERY:
-            self._read.setdefault(table, _Sizes()).add(read)
+            self._read[table].add(read)
         elif shape.kind is _QUERY:
-            self._read.setdefault(table, _Sizes()).add(read, row.returned)
+            self._read[table].add(read, row.returned)
         elif shape.kind is not _DELETE and shape.kind is not _TRANSACTION:
-            size = written_bytes(row, self._trace.head)
-            self._written.setdefault(table, _Sizes()).add(size)
+            self._written[table].add(written_bytes(row, self._trace.head))
 
     def asked_per_s(self, start_s: float, end_s: float, speed: float) -> float:
         """Mean entities/s that are due between two instants of the schedule at a speed.
@@ -356,10 +349,9 @@ class Preparation:
 
     def partitions(self) -> Iterator[str]:
         """Names of the partitions of the trace, as `Operation.partition` gives them."""
-        recorded = self._selection.rekeyed is None
         for table, ending in self._endings.items():
             keys = {*self.rows.get(table, ())}
-            if recorded:
+            if self._selection.scheme.identity:
                 keys.update(self._contents.partitions(table))
             for key in sorted(keys):
                 yield f"{ending}/{key}" if ending else key
@@ -387,10 +379,7 @@ class Preparation:
 
     def _loaded_bytes(self, table: str) -> int:
         """Size of a loaded entity: that of one that was read, else of one that was written."""
-        for sizes in (self._read.get(table), self._written.get(table)):
-            if sizes is not None and sizes.mean:
-                return sizes.mean
-        return self._default_bytes
+        return self._read[table].mean or self._written[table].mean or self._default_bytes
 
 
 def _endings(tables: Sequence[str], *, into_one_table: bool) -> dict[str, str]:
@@ -446,17 +435,12 @@ def _of_scheme(
         )
 
 
-def _rekeyed(rows: Rows, rekeyed: RekeyedOperations, known: RowProperties) -> Rows:
+def _rekeyed(rows: Rows, scheme: Scheme, known: RowProperties) -> Rows:
     """The rows under new keys; of several with the same keys, one."""
-    found: dict[str, dict[str, set[str]]] = {}
-    for table, partitions in rows.items():
-        new = found.setdefault(table, {})
-        for partition_key, row_keys in partitions.items():
-            for row_key in row_keys:
-                values = known.get((table, partition_key, row_key))
-                keys = rekeyed.keys(table, partition_key, row_key, values)
-                if not any(map(key_problem, keys)):
-                    new.setdefault(keys[0], set()).add(keys[1])
+    found: dict[str, dict[str, set[str]]] = {table: {} for table in rows}
+    for table, *keys in scheme.new_rows(rows, known):
+        if not any(map(key_problem, keys)):
+            found[table].setdefault(keys[0], set()).add(keys[1])
     return {
         table: {key: sorted(rows) for key, rows in sorted(partitions.items())}
         for table, partitions in found.items()

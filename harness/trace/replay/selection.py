@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from harness.model.entity import key_problem
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -10,24 +10,38 @@ from harness.trace.head import TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery, by_page
 from harness.trace.replay.operations import why_left_out
 from harness.trace.whatif.queries import treated
-from harness.trace.whatif.scheme import Scheme
+from harness.trace.whatif.scheme import Scheme, as_recorded
 
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _EVERY_PAGE = 10**9
 """The most entities of a query that is to be read to its end, where a trace has each page."""
 
 
-class RekeyedOperations:
-    """Gives operations the keys of a scheme. Keys that the scheme does not match stay.
+class Selection:
+    """Decides about each operation of a trace, and gives it the keys of a scheme.
 
-    A transaction that would span partitions becomes one for each of them, and a query one for each
-    range of keys that it needs: see `harness.trace.whatif.queries`.
+    Keys that the scheme does not match stay. A transaction that would span partitions becomes one
+    for each of them, and a query one for each range of keys that it needs: see
+    `harness.trace.whatif.queries`.
+
+    Args:
+        scheme: By default the keys stay as they were recorded.
     """
 
-    def __init__(self, scheme: Scheme, *, by_page: bool = False) -> None:
-        self.scheme = scheme
-        self.keys = scheme.new_keys
-        self._by_page = by_page
+    def __init__(self, head: TraceHead, scheme: Scheme | None = None) -> None:
+        self._head = head
+        self.scheme = as_recorded() if scheme is None else scheme
+
+    def why_left_out(self, row: TracedOperation) -> str:
+        """Why an operation is not sent; empty if it is."""
+        if reason := why_left_out(row, self._head):
+            return reason
+        if not self.scheme.identity:
+            for new in self.sent(row):
+                for key in _keys(new):
+                    if problem := key_problem(key):
+                        return f"a new key {problem}"
+        return ""
 
     def matches(self, row: TracedOperation) -> bool:
         """Whether an operation has new keys, as far as its own keys tell; True without keys."""
@@ -46,20 +60,18 @@ class RekeyedOperations:
             values = [part.properties for part in row.detail.each()]
         return any(not self.scheme.takes_properties(one, {}) for one in values)
 
-    def of(self, row: TracedOperation) -> Iterator[TracedOperation]:
-        """The operations that take the place of a recorded one."""
-        kind, table = row.shape.kind, row.shape.table
-        if not self.scheme.applies_to(table) or row.partition_key is None:
+    def sent(self, row: TracedOperation) -> Iterator[TracedOperation]:
+        """The operations that are sent for one that is not left out."""
+        scheme, kind, table = self.scheme, row.shape.kind, row.shape.table
+        if scheme.identity or not scheme.applies_to(table) or row.partition_key is None:
             yield row
         elif kind is _QUERY:
             yield from self._queries(row)
         elif kind is _TRANSACTION:
             yield from self._transactions(row)
         else:
-            partition_key, row_key = self.keys(
-                table, row.partition_key, row.row_key or "", row.properties
-            )
-            yield row._replace(partition_key=partition_key, row_key=row_key)
+            new = scheme.new_keys(table, row.partition_key, row.row_key or "", row.properties)
+            yield row._replace(partition_key=new[0], row_key=new[1])
 
     def _transactions(self, row: TracedOperation) -> Iterator[TracedOperation]:
         detail, table = row.detail, row.shape.table
@@ -67,7 +79,7 @@ class RekeyedOperations:
         # By new PartitionKey and RowKey: the service accepts a RowKey once.
         groups: dict[str, dict[str, tuple[Kind, int]]] = {}
         for kind, row_key, size, properties in detail.each():
-            new = self.keys(table, row.partition_key or "", row_key or "", properties)
+            new = self.scheme.new_keys(table, row.partition_key or "", row_key or "", properties)
             groups.setdefault(new[0], {}).setdefault(new[1], (kind, size))
         whole = len(detail.kinds)
         for partition_key, parts in groups.items():
@@ -92,7 +104,7 @@ class RekeyedOperations:
         compared = tuple(name for name in query.compared if name not in found.in_keys)
         entities = row.entities if compared or not found.narrowed else max(1, row.returned)
         top = query.top if found.exact else None
-        if top is None and self._by_page and not found.limited:
+        if top is None and by_page(self._head) and not found.limited:
             top = _EVERY_PAGE
         for place, one in enumerate(found.ranges):
             yield row._replace(
@@ -113,31 +125,6 @@ def _part(whole: int, place: int, number: int) -> int:
     """A part of a whole that is divided evenly."""
     each, rest = divmod(whole, number)
     return each + (place < rest)
-
-
-class Selection:
-    """Decides about each operation of a trace."""
-
-    def __init__(self, head: TraceHead, scheme: Scheme | None = None) -> None:
-        self._head = head
-        self.rekeyed = None
-        if scheme is not None:
-            self.rekeyed = RekeyedOperations(scheme, by_page=by_page(head))
-
-    def why_left_out(self, row: TracedOperation) -> str:
-        """Why an operation is not sent; empty if it is."""
-        if reason := why_left_out(row, self._head):
-            return reason
-        if self.rekeyed is not None:
-            for new in self.rekeyed.of(row):
-                for key in _keys(new):
-                    if problem := key_problem(key):
-                        return f"a new key {problem}"
-        return ""
-
-    def sent(self, row: TracedOperation) -> Sequence[TracedOperation]:
-        """The operations that are sent for one that is not left out; one with recorded keys."""
-        return (row,) if self.rekeyed is None else tuple(self.rekeyed.of(row))
 
 
 def _keys(row: TracedOperation) -> Iterator[str]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from harness.model.errors import SetupError, cut
 from harness.model.operation import WHOLE_TABLE
-from harness.trace.operations import TracedOperation, TracedQuery, by_page
+from harness.trace.operations import TracedOperation, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.replay.initial_rows import InitialRows, QueriedKeys
-from harness.trace.replay.preparation import Rows, in_order_of_effect
+from harness.trace.replay.preparation import in_order_of_effect
 from harness.trace.replay.selection import Selection
 from harness.trace.row_properties import RowProperties
 from harness.trace.whatif.queries import treated
-from harness.trace.whatif.scheme import Scheme
+from harness.trace.whatif.scheme import Rows, Scheme
 
 _MOST_LOOKED_AT = 50_000
 _MOST_LEARNED = 500_000
@@ -86,7 +86,7 @@ def rows_before(
             `EVERY_TABLE`.
     """
     selection = Selection(trace.head)
-    contents = InitialRows(by_page=by_page(trace.head))
+    contents = InitialRows(trace.head)
     properties = RowProperties()
     tables: dict[str, None] = {}
 

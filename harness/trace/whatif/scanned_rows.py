@@ -79,12 +79,8 @@ class ScannedRows:
         if before is None:
             return
         self._counts = counts = StoredRows(before.said)
-        for table, partitions in before.rows.items():
-            for partition_key, row_keys in partitions.items():
-                for row_key in row_keys:
-                    values = before.properties.get((table, partition_key, row_key))
-                    new = scheme.new_keys(table, partition_key, row_key, values)
-                    counts.note(table, BETWEEN.join(new), stays=True)
+        for table, *new in scheme.new_rows(before.rows, before.properties):
+            counts.note(table, BETWEEN.join(new), stays=True)
         counts.began()
 
     def note(self, table: str, row: str, *, stays: bool) -> None:

@@ -17,7 +17,7 @@ import collections
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ _MOST_LISTED = 10
 PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 _KEYS = frozenset((PARTITION_KEY, ROW_KEY))
 _NO_GROUP = re.compile(r"there is no group '(\w+)'")
+
+Rows = dict[str, dict[str, list[str]]]
+"""RowKeys by table and by PartitionKey."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,6 +136,16 @@ class Scheme:
         """The keys of an entity, which keeps those that have no new ones."""
         new = self.keys(partition_key, row_key, properties) if self.applies_to(table) else None
         return (partition_key, row_key) if new is None else new
+
+    def new_rows(
+        self, rows: Rows, properties: Mapping[tuple[str, str, str], RecordedValues]
+    ) -> Iterator[tuple[str, str, str]]:
+        """Table and new keys of each row; the properties are by table and recorded keys."""
+        for table, partitions in rows.items():
+            for partition_key, row_keys in partitions.items():
+                for row_key in row_keys:
+                    values = properties.get((table, partition_key, row_key))
+                    yield table, *self.new_keys(table, partition_key, row_key, values)
 
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""

@@ -11,10 +11,11 @@ import pytest
 from harness.measure.record.origin import ReplayPart
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind
+from harness.trace.head import RUN, TraceHead
 from harness.trace.operations import TracedOperation, TracedParts, TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.replay.preparation import Preparation
-from harness.trace.replay.selection import RekeyedOperations
+from harness.trace.replay.selection import Selection
 from harness.trace.replay.source import ReplaySource
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from tests.support.memory_tables import MemoryTables
@@ -50,18 +51,21 @@ def row(
     )
 
 
+def sent(scheme: Scheme, row: TracedOperation) -> list[TracedOperation]:
+    return list(Selection(TraceHead(started_ms=0, source=RUN), scheme).sent(row))
+
+
 BY_BUCKET = scheme("{partition_key}-{row_key:bucket4}")
 BY_SENSOR = scheme("{sensor}_{day:month}", "{day}_{row_key}", "(?P<day>[0-9-]+)__(?P<sensor>.+)")
 
 
 def test_a_range_of_rows_stays_a_range() -> None:
     """Bounds get what the new RowKeys begin with; a whole partition becomes a range of its rows."""
-    new = RekeyedOperations(BY_SENSOR)
     query = TracedQuery(row_from="08", row_before="12", compared=("Value",), top=5)
-    (ranged,) = new.of(row(Kind.QUERY, query))
+    (ranged,) = sent(BY_SENSOR, row(Kind.QUERY, query))
     assert ranged.partition_key == "s7_2026-11"
     assert ranged.detail == query._replace(row_from="2026-11-20_08", row_before="2026-11-20_12")
-    (whole,) = new.of(row(Kind.QUERY, TracedQuery()))
+    (whole,) = sent(BY_SENSOR, row(Kind.QUERY, TracedQuery()))
     assert whole.detail == TracedQuery(row_from="2026-11-20_", row_before="2026-11-20`")
 
 
@@ -72,7 +76,7 @@ def test_a_transaction_over_partitions_becomes_several() -> None:
         row_keys=tuple(f"r{number}" for number in range(8)),
         sizes=(100,) * 8,
     )
-    parts = list(RekeyedOperations(scheme("{row_key:bucket4}")).of(row(Kind.TRANSACTION, detail)))
+    parts = sent(scheme("{row_key:bucket4}"), row(Kind.TRANSACTION, detail))
     assert len(parts) > 1
     assert sum(part.entities for part in parts) == 8
     assert sum(part.bytes_sent for part in parts) == 800
@@ -86,17 +90,17 @@ def test_a_transaction_over_partitions_becomes_several() -> None:
 def test_a_query_goes_to_every_partition_that_it_needs() -> None:
     """With buckets to each of them, and without a way to tell to the whole table."""
     query = row(Kind.QUERY, TracedQuery())
-    to_each = list(RekeyedOperations(scheme("{row_key:bucket4}")).of(query))
+    to_each = sent(scheme("{row_key:bucket4}"), query)
     assert [one.partition_key for one in to_each] == ["0", "1", "2", "3"]
     assert sum(one.entities for one in to_each) == 8
-    (scan,) = RekeyedOperations(scheme("{row_key}")).of(query)
+    (scan,) = sent(scheme("{row_key}"), query)
     assert scan.partition_key == WHOLE_TABLE
 
 
 def test_keys_that_do_not_match_stay() -> None:
     """An entity that the scheme does not know keeps its keys."""
     other = row(Kind.INSERT, partition_key="odd", row_key="x")
-    assert list(RekeyedOperations(BY_SENSOR).of(other)) == [other]
+    assert sent(BY_SENSOR, other) == [other]
 
 
 def test_what_a_scheme_does_not_match_or_merges_is_said(tmp_path: Path) -> None:
