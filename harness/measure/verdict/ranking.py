@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record.whatif import SchemePart
+from harness.measure.record.whatif import PricePart, SchemePart
 from harness.model.figures import agreed, counted, percent
 
 THROTTLED_NOISE = 0.001
@@ -89,18 +89,7 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
     peaks = part.physical_peaks or part.partition_peaks
     price = part.price
     return Standing(
-        breaks=breaks(
-            operations=price.operations,
-            unmatched=price.unmatched,
-            # Recorded keys are in use, whatever a trace says of them.
-            unknown=0 if recorded else price.unknown + price.unvalued,
-            transactions=price.transactions,
-            split=price.split,
-            collisions=price.collisions,
-            collisions_estimated=price.collisions_estimated,
-            refused=price.refused,
-            refusal=part.refused,
-        ),
+        breaks=breaks(price, recorded=recorded, refusal=part.refused),
         throttled=part.once.ratio,
         billable=price.billable,
         scanned=price.scanned,
@@ -147,40 +136,33 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     return found
 
 
-def breaks(
-    *,
-    operations: int,
-    unmatched: int,
-    unknown: int,
-    transactions: int,
-    split: int,
-    collisions: int,
-    collisions_estimated: bool = False,
-    refused: int = 0,
-    refusal: str = "",
-) -> tuple[str, ...]:
-    """What would break the application, as clauses; the arguments are those of a `PricePart`.
+def breaks(price: PricePart, *, recorded: bool = False, refusal: str = "") -> tuple[str, ...]:
+    """What would break the application, as clauses.
 
     Args:
+        recorded: The keys are in use, whatever a trace says of them.
         refusal: An example of a key that the service refuses, and why.
     """
+    operations, unmatched, collisions = price.operations, price.unmatched, price.collisions
+    unknown = 0 if recorded else price.unknown + price.unvalued
     found = []
-    if split:
-        share = percent(split / transactions)
+    if price.split:
+        share = percent(price.split / price.transactions)
         found.append(
             f"the service would refuse {share} of the transactions, whose entities would be in "
             "several partitions"
         )
     if collisions:
-        about = "about " if collisions_estimated else ""
+        about = "about " if price.collisions_estimated else ""
         verb = agreed(collisions, "has", "have")
         found.append(
             f"{about}{counted(collisions, 'entity', 'entities')} would be lost, because "
             f"{'it' if collisions == 1 else 'they'} {verb} the keys of another one"
         )
-    if refused:
+    if price.refused:
         why = f" ({refusal})" if refusal else ""
-        found.append(f"the service would refuse the keys of {counted(refused, 'operation')}{why}")
+        operations_refused = counted(price.refused, "operation")
+        found.append(f"the service would refuse the keys of {operations_refused}{why}")
     if 2 * unmatched > operations:
         found.append(
             f"{percent(unmatched / operations)} of the operations keep their keys, because no "

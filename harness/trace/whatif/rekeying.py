@@ -206,10 +206,7 @@ class Rekeying:
         return instants, names, counts, origins
 
     def _replaced(self, batch: Batch, amounts: list[int]) -> _Columns:
-        instants: list[int] = []
-        names: list[str] = []
-        counts: list[int] = []
-        origins: list[int] = []
+        loads: list[tuple[int, str, int, int]] = []
         price, entity, counted = self.price, self._entity, self._counted
         asked = zip(
             batch.at_ms,
@@ -227,30 +224,23 @@ class Rekeying:
             entities = entities or _wanted(shape, entities, detail)
             kind, table = shape.kind, shape.table
             if kind is _QUERY:
-                for name, amount, at in self._query(batch, origin, entities):
-                    instants.append(at_ms)
-                    names.append(name)
-                    counts.append(amount)
-                    origins.append(at)
+                loads += [(at_ms, *load) for load in self._query(batch, origin, entities)]
                 continue
             if kind is _TRANSACTION:
                 price.transactions += 1
                 parts = self._parts(shape, partition_key, detail, entities)
-                for part in parts:
-                    instants.append(at_ms)
-                    names.append(part[0])
-                    counts.append(part[1])
-                    origins.append(origin if len(parts) == 1 else -1)
+                at = origin if len(parts) == 1 else -1
+                loads += [(at_ms, *part, at) for part in parts]
                 continue
             stays = _stays(shape, kind) if counted else None
             placed = entity(table, partition_key, row_key, stays, of)
             if placed is None:
                 price.unknown += 1
-            else:
-                instants.append(at_ms)
-                names.append(placed.name)
-                counts.append(entities or NOTHING)
-                origins.append(origin)
+                continue
+            if placed.notable:
+                self._note(placed)
+            loads.append((at_ms, placed.name, entities or NOTHING, origin))
+        instants, names, counts, origins = zip(*loads, strict=True) if loads else ((),) * 4
         return instants, names, counts, origins
 
     def _entity(
@@ -275,8 +265,6 @@ class Rekeying:
         scheme, (placed, values, by_row) = self.scheme, known
         if row_key is None:
             # Of an insert in a log, the PartitionKey may be enough.
-            if placed is not None and placed.notable:
-                self._note(placed)
             return placed
         new_row_key = row_key
         if values is not None:
@@ -302,8 +290,6 @@ class Rekeying:
             if problem and not placed.problem:
                 problem = f"RowKey {echoed(new_row_key)} {problem}"
                 placed = placed._replace(problem=problem, notable=True)
-        if placed.notable:
-            self._note(placed)
         if stays is not None:
             self._scanned_rows.note(table, placed.key + BETWEEN + new_row_key, stays=stays)
         if scheme.identity:
@@ -313,12 +299,13 @@ class Rekeying:
             self.collisions.add(digest, (placed.name, new_row_key), (partition_key, row_key))
         return placed
 
-    def _note(self, placed: _Placed) -> None:
-        self.price.unmatched += placed.unmatched
-        self.price.unvalued += placed.unvalued
-        if placed.problem:
+    def _note(self, *placed: _Placed) -> None:
+        """Count what is notable of the entities of one operation."""
+        self.price.unmatched += any(one.unmatched for one in placed)
+        self.price.unvalued += any(one.unvalued for one in placed)
+        if problems := [one.problem for one in placed if one.problem]:
             self.price.refused += 1
-            self.refused = self.refused or placed.problem
+            self.refused = self.refused or problems[0]
 
     def _learned(self, table: str, partition_key: str) -> _Known:
         scheme = self.scheme
@@ -375,21 +362,15 @@ class Rekeying:
                 (one.row_key, _stays(shape, one.kind) if counted else None, one.properties)
                 for one in detail.each()
             ]
-        found: collections.Counter[str] = collections.Counter()
-        price = self.price
-        unmatched, unvalued, refused = price.unmatched, price.unvalued, price.refused
-        for part in parts:
-            placed = self._entity(shape.table, partition_key, *part)
-            # However many of its parts are not matched or refused, it is one operation.
-            price.unmatched = min(price.unmatched, unmatched + 1)
-            price.unvalued = min(price.unvalued, unvalued + 1)
-            price.refused = min(price.refused, refused + 1)
-            if placed is None:
-                price.unknown += 1
-                return []
-            found[placed.name] += 1
+        placed = [self._entity(shape.table, partition_key, *part) for part in parts]
+        known = [one for one in placed if one is not None]
+        self._note(*known)
+        if len(known) < len(parts):
+            self.price.unknown += 1
+            return []
+        found = collections.Counter(one.name for one in known)
         if len(found) > 1:
-            price.split += 1
+            self.price.split += 1
             return [
                 (name, entities * count // len(parts) or NOTHING) for name, count in found.items()
             ]

@@ -110,15 +110,7 @@ class ScreenedScheme:
         """What the scheme is compared by, in `harness.measure.verdict.ranking.ranks`."""
         price = self.price
         return Standing(
-            breaks=breaks(
-                operations=price.operations,
-                unmatched=price.unmatched,
-                unknown=price.unknown + price.unvalued,
-                transactions=price.transactions,
-                split=price.split,
-                collisions=price.collisions,
-                collisions_estimated=price.collisions_estimated,
-            ),
+            breaks=breaks(price),
             throttled=self.over,
             billable=price.operations - price.queries + price.needed,
             scanned=price.scans,

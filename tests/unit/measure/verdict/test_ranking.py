@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from harness.measure.record.whatif import PricePart
 from harness.measure.verdict.ranking import Standing, breaks, ranks
 
 WHOLE = Standing(throttled=0.1, billable=1000, scanned=1000, hottest=100.0)
@@ -41,7 +42,7 @@ def test_ranks_count_equals() -> None:
 def test_what_breaks_an_application_is_said() -> None:
     """Each reason is a clause of its own."""
     said = breaks(
-        operations=10, unmatched=6, unknown=0, transactions=4, split=1, collisions=1, refused=2
+        PricePart(operations=10, unmatched=6, transactions=4, split=1, collisions=1, refused=2)
     )
     assert said == (
         "the service would refuse 25% of the transactions, whose entities would be in several "
@@ -50,7 +51,5 @@ def test_what_breaks_an_application_is_said() -> None:
         "the service would refuse the keys of 2 operations",
         "60% of the operations keep their keys, because no pattern matches them",
     )
-    [said_once] = breaks(
-        operations=10, unmatched=3, unknown=3, transactions=0, split=0, collisions=0
-    )
+    [said_once] = breaks(PricePart(operations=10, unmatched=3, unknown=3))
     assert said_once == "the new keys of 60% of the operations are not known"
