@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,13 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.trace.counting import TraceCounts
+from harness.trace.head import TraceHead
 from harness.trace.operations import Answer, TracedOperation, TracedShape
 from harness.trace.reader import Trace, files_of
+from harness.trace.recorder import Recorder
+from harness.trace.writer import TraceWriter
 
+STARTED_S = 1_700_000_000
 Counts = dict[str, tuple[dict[str, int], dict[str, int]]]
 """Entities by name of the operation, and attempts by status, of each partition."""
 
@@ -31,6 +35,25 @@ def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS, *, table: str = "") ->
         estimated=False,
         attempts=(Answer(200),),
     )
+
+
+def trace_of(
+    path: Path,
+    operations: Iterable[Result | TracedOperation],
+    source: str = "watch",
+    started_s: int = STARTED_S,
+) -> Trace:
+    """A trace of what one client did; instants of results are absolute."""
+    recorder = Recorder()
+    for one in operations:
+        if isinstance(one, TracedOperation):
+            recorder.add(result_of(one, started_s), "app", one.detail)
+        else:
+            recorder.add(one, "app")
+    head = TraceHead(started_ms=started_s * 1000, source=source, name="made")
+    with TraceWriter(path, head) as writer:
+        writer.append(recorder.drain(0.0, final=True))
+    return Trace(path)
 
 
 def content_of(path: Path) -> bytes:

@@ -15,18 +15,14 @@ from hypothesis import strategies as st
 
 from harness.measure.record.origin import ReplayPart
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
 from harness.trace.replay.added_rows import Wanted, fill
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
-from harness.trace.writer import TraceWriter
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
 from tests.support.results import done
-
-START = 1_700_000_000
+from tests.support.traced import STARTED_S, trace_of
 
 
 def replayed(path: Path) -> tuple[ReplayPart, collections.Counter[str]]:
@@ -89,12 +85,10 @@ def test_counts_that_no_answer_shows_are_not_called_exact(
     query = Operation(
         kind=Kind.QUERY, partition_key=key, top=top, filter="Total gt 5" if filtered else None
     )
-    found = done(query, START, entities=9 if filtered else 4, entities_returned=4)
-    recorder, path = Recorder(), tmp_path / "app.parquet"
-    recorder.add(dataclasses.replace(found, estimated=estimated), "application")
-    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
-        writer.append(recorder.drain(0.0, final=True))
-    preparation = Preparation(Trace(path), path.name, "", entity_bytes=500)
+    found = done(query, STARTED_S, entities=9 if filtered else 4, entities_returned=4)
+    path = tmp_path / "app.parquet"
+    trace = trace_of(path, [dataclasses.replace(found, estimated=estimated)])
+    preparation = Preparation(trace, path.name, "", entity_bytes=500)
     part = preparation.part
     assert (part.assumed, part.assumed_entities) == ((1, 9) if assumed else (0, 0))
     source = ReplaySource(path, part, "run", preparation=preparation)
@@ -107,12 +101,15 @@ def test_an_upsert_of_which_nothing_is_known_makes_a_new_row(tmp_path: Path) -> 
     """A query that finds no other row before or after it shows that none was there."""
     upsert = Operation(kind=Kind.UPSERT_MERGE, partition_key="p", row_key="r")
     query = Operation(kind=Kind.QUERY, partition_key="p")
-    recorder, path = Recorder(), tmp_path / "app.parquet"
-    recorder.add(done(upsert, START), "application")
-    recorder.add(done(query, START + 1, entities=1, entities_returned=1), "application")
-    recorder.add(done(dataclasses.replace(upsert, row_key="s"), START + 2), "application")
-    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="watch")) as writer:
-        writer.append(recorder.drain(0.0, final=True))
+    path = tmp_path / "app.parquet"
+    trace_of(
+        path,
+        (
+            done(upsert, STARTED_S),
+            done(query, STARTED_S + 1, entities=1, entities_returned=1),
+            done(dataclasses.replace(upsert, row_key="s"), STARTED_S + 2),
+        ),
+    )
     part, entities = replayed(path)
     assert part.loaded_entities == 0
     assert entities == {"p": 3}

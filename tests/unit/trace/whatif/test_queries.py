@@ -17,18 +17,14 @@ from harness.gateway.key_ranges import key_ranges
 from harness.gateway.requests import RowWrite
 from harness.model.operation import WHOLE_TABLE, Kind, new_operation
 from harness.model.outcome import Outcome
-from harness.trace.head import TraceHead
 from harness.trace.operations import Batch, TracedOperation, TracedParts, TracedQuery
-from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
 from harness.trace.replay.operations import key_range
 from harness.trace.whatif.queries import BETWEEN, NewRange, treated
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import RowsBefore, rows_before
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from harness.trace.whatif.stored_rows import StoredRows
-from harness.trace.writer import TraceWriter
-from tests.support.traced import result_of, shape
+from tests.support.traced import shape, trace_of
 
 Key = tuple[str, str]
 SCHEMES: tuple[dict[str, Any], ...] = (
@@ -303,15 +299,8 @@ def test_rows_of_pages_are_known(tmp_path: Path) -> None:
     may have more."""
     rows = [("p", f"{number:06}") for number in range(2500)]
     for pages in (3, 2, 1):
-        path = tmp_path / f"{pages}.parquet"
-        head = TraceHead(started_ms=0, source="watch")
-        with TraceWriter(path, head) as file:
-            recorder = Recorder()
-            for number in range(pages):
-                row = page_of(number, rows, number * PAGE)
-                recorder.add(result_of(row, 0.0), "app", row.detail)
-            file.append(recorder.drain(0.0, final=True))
-        found = rows_before(Trace(path), {})
+        made = [page_of(number, rows, number * PAGE) for number in range(pages)]
+        found = rows_before(trace_of(tmp_path / f"{pages}.parquet", made), {})
         assert sum(map(len, found.rows[""].values())) == min(2500, pages * PAGE)
         assert found.complete == ({""} if pages == 3 else set())
 
@@ -319,12 +308,8 @@ def test_rows_of_pages_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("found", [0, 3])
 def test_stated_rows_of_which_none_is_known_may_be_anywhere(tmp_path: Path, found: int) -> None:
     """What queries scan of them is a lower bound."""
-    with TraceWriter(tmp_path / "t.parquet", TraceHead(started_ms=0, source="watch")) as file:
-        recorder = Recorder()
-        row = page_of(0, [("p", "r")] * found, 0, "p", row_from="a", row_before="b")
-        recorder.add(result_of(row, 0.0), "app", row.detail)
-        file.append(recorder.drain(0.0, final=True))
-    before = rows_before(Trace(tmp_path / "t.parquet"), {"": 1000})
+    row = page_of(0, [("p", "r")] * found, 0, "p", row_from="a", row_before="b")
+    before = rows_before(trace_of(tmp_path / "t.parquet", [row]), {"": 1000})
     assert before.complete == ({""} if found else set())
 
 

@@ -72,51 +72,42 @@ def test_a_transaction_that_is_not_matched_is_one_operation() -> None:
     assert loads == [("p", 2)]
 
 
-def test_a_range_of_rows_needs_every_bucket() -> None:
-    """A query of one partition is spread over the buckets that its rows may be in."""
-    query = TracedQuery(row_from="a", row_before="b")
-    rekeying, loads = rekeyed(BUCKETS, operation(QUERY, "p", "", 10, query))
-    assert loads == [("p-0", 3), ("p-1", 3), ("p-2", 2), ("p-3", 2)]
-    assert (rekeying.price.spread, rekeying.price.most_needed) == (1, 4)
+ROW_FIRST = {"keys": {"partition_key": "{row_key}", "row_key": "{partition_key}"}}
+RANGE = TracedQuery(row_from="a", row_before="b")
+TABLE_RANGE = TracedQuery(partition_from="a", partition_before="c")
 
 
-def test_a_query_of_one_day_needs_one_partition() -> None:
-    """Bounds that have the same date need only the partition of that date."""
-    content = {"keys": {"partition_key": "{partition_key}_{row_key:day}"}}
-    query = TracedQuery(row_from="2026-11-20T01", row_before="2026-11-20T05")
-    rekeying, loads = rekeyed(content, operation(QUERY, "p", "", 10, query))
-    assert loads == [("p_2026-11-20", 10)]
-    assert not rekeying.price.spread
-    assert not rekeying.price.scans
-
-
-def test_a_query_whose_partitions_cannot_be_told_scans_the_table() -> None:
-    """The new PartitionKey depends on rows of which the query names only a range."""
-    query = TracedQuery(row_from="a", row_before="c")
-    content = {"keys": {"partition_key": "{row_key}", "row_key": "{partition_key}"}}
-    rekeying, loads = rekeyed(content, operation(QUERY, "p", "", 10, query))
-    assert loads == [(WHOLE_TABLE, 10)]
-    assert rekeying.price.scans == 1
-
-
-def test_a_range_of_partitions_scans_the_table() -> None:
-    """A range of recorded PartitionKeys that begin with nothing is no range of the new ones."""
-    query = TracedQuery(partition_from="a", partition_before="c")
-    rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, query))
-    assert rekeying.price.scans == 1
-    rekeying, _ = rekeyed(BY_TENANT, operation(QUERY, WHOLE_TABLE, "", 10, TracedQuery()))
-    assert not rekeying.price.scans, "it scanned the table before"
-
-
-def test_row_keys_in_another_order_make_a_range_a_scan_of_the_partition() -> None:
-    """A range of rows stays one only if the recorded RowKey ends the new one."""
-    query = TracedQuery(row_from="a", row_before="b")
-    content = {"keys": {"row_key": "{row_key:hash4}-{row_key}"}}
-    rekeying, _ = rekeyed(content, operation(QUERY, "p", "", 10, query))
-    assert rekeying.price.unbounded == 1
-    content = {"keys": {"row_key": "{partition_key}-{row_key}"}}
-    rekeying, _ = rekeyed(content, operation(QUERY, "p", "", 10, query))
-    assert not rekeying.price.unbounded
+@pytest.mark.parametrize(
+    ("content", "key", "query", "names", "price"),
+    [
+        (BUCKETS, "p", RANGE, ["p-0", "p-1", "p-2", "p-3"], {"spread": 1, "most_needed": 4}),
+        (ROW_FIRST, "p", RANGE, [WHOLE_TABLE], {"scans": 1}),
+        (BY_TENANT, WHOLE_TABLE, TABLE_RANGE, [WHOLE_TABLE], {"scans": 1}),
+        (BY_TENANT, WHOLE_TABLE, TracedQuery(), [WHOLE_TABLE], {"scans": 0}),
+        ({"keys": {"row_key": "{row_key:hash4}-{row_key}"}}, "p", RANGE, ["p"], {"unbounded": 1}),
+        ({"keys": {"row_key": "{partition_key}-{row_key}"}}, "p", RANGE, ["p"], {"unbounded": 0}),
+        (BY_TENANT, "other", None, ["other"], {"unmatched": 1}),
+    ],
+    ids=[
+        "a range of rows needs every bucket that its rows may be in",
+        "partitions that depend on rows of a range cannot be told",
+        "a range of recorded PartitionKeys is no range of the new ones",
+        "a scan of the table was one before",
+        "rows in another order make a range a scan of the partition",
+        "a range stays one if the recorded RowKey ends the new one",
+        "a query of a partition that no pattern matches stays there",
+    ],
+)
+def test_the_price_of_a_query(
+    content: dict[str, Any], key: str, query: Detail, names: list[str], price: dict[str, int]
+) -> None:
+    """Its load is divided evenly over the partitions that it needs."""
+    rekeying, loads = rekeyed(content, operation(QUERY, key, "", 10, query))
+    assert [name for name, _ in loads] == names
+    amounts = [count for _, count in loads]
+    assert sum(amounts) == 10
+    assert max(amounts) - min(amounts) <= 1
+    assert {name: getattr(rekeying.price, name) for name in price} == price
 
 
 def test_two_entities_with_the_same_new_keys_collide_once() -> None:
@@ -141,13 +132,6 @@ def test_unknown_and_unmatched_keys_are_counted() -> None:
     )
     assert loads == [("other", 1)]
     assert (rekeying.price.unknown, rekeying.price.unmatched) == (1, 1)
-
-
-def test_queries_of_unmatched_keys_are_counted() -> None:
-    """A query of a partition that no pattern matches stays there."""
-    rekeying, loads = rekeyed(BY_TENANT, operation(QUERY, "other", "", 3))
-    assert loads == [("other", 3)]
-    assert rekeying.price.unmatched == 1
 
 
 def test_new_keys_that_the_service_refuses_are_counted() -> None:

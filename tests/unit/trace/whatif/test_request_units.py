@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.gateway.model import Model
 from harness.measure.record.whatif import WhatIfRecord
@@ -23,20 +21,17 @@ from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import best_of, whatif_text
 from harness.report.whatif_rows import rows
-from harness.trace.head import TraceHead
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows import KnownRows
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
-from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
 from harness.trace.whatif.units import RequestUnits
 from harness.trace.whatif.whatif import what_if
-from harness.trace.writer import TraceWriter
-from harness.workload.retry import ScheduledBackoff
+from tests.support.results import done
+from tests.support.traced import STARTED_S, trace_of
+from tests.unit.trace.whatif.test_simulation import Drawn, retried, simulated
 
-START = 1_700_000_000
 THREE = RequestUnitLimits(provisioned_ru_per_s=300.0, physical_partitions=3)
 LIMITS = GatewayLimits(cosmos=THREE)
 BUCKETS = parse_scheme(
@@ -46,40 +41,16 @@ INSERTED = charge(Kind.INSERT, 1000, properties=ASSUMED_PROPERTIES)
 
 
 def recorded(folder: Path, results: list[Result], source: str = "watch") -> Trace:
-    path = folder / "made.parquet"
-    recorder = Recorder()
-    with TraceWriter(path, TraceHead(started_ms=START * 1000, source=source, name="made")) as file:
-        for result in results:
-            recorder.add(result, "client")
-        file.append(recorder.drain(0.0, final=True))
-    return Trace(path)
+    return trace_of(folder / "made.parquet", results, source)
 
 
 def answered(
-    operation: Operation,
-    at_s: float = 0.0,
-    *,
-    outcome: Outcome = Outcome.SUCCESS,
-    statuses: tuple[int, ...] = (200,),
-    entities: int = 1,
-    returned: int = 0,
-    sent: int = 1000,
-    received: int = 300,
+    operation: Operation, at_s: float = 0.0, *, statuses: tuple[int, ...] = (200,), **said: Any
 ) -> Result:
-    sent_s = START + at_s
-    return Result(
-        operation=operation,
-        outcome=outcome,
-        sent_s=sent_s,
-        done_s=sent_s + 0.004,
-        attempts=tuple(
-            Attempt(status=status, sent_s=sent_s, latency_s=0.004) for status in statuses
-        ),
-        entities=entities,
-        entities_returned=returned,
-        bytes_sent=sent,
-        bytes_received=received,
-    )
+    sent_s = STARTED_S + at_s
+    attempts = tuple(Attempt(status=status, sent_s=sent_s, latency_s=0.004) for status in statuses)
+    bytes_of = {"bytes_sent": 1000, "bytes_received": 300}
+    return done(operation, sent_s, 0.004, attempts=attempts, **{**bytes_of, **said})
 
 
 def of(kind: Kind, row_key: str = "r", partition_key: str = "p") -> Operation:
@@ -102,19 +73,27 @@ QUERY = Operation(kind=Kind.QUERY, partition_key="p")
         ([answered(UPSERT)], INSERTED),
         ([answered(UPSERT), answered(UPSERT)], 3 * INSERTED),
         (
-            [answered(of(Kind.POINT_QUERY), received=4096), answered(UPSERT)],
+            [answered(of(Kind.POINT_QUERY), bytes_received=4096), answered(UPSERT)],
             charge(Kind.POINT_QUERY, 4096) + 2 * INSERTED,
         ),
-        ([answered(of(Kind.INSERT), statuses=(429, 201), sent=2000)], INSERTED),
+        ([answered(of(Kind.INSERT), statuses=(429, 201), bytes_sent=2000)], INSERTED),
         ([answered(of(Kind.INSERT), outcome=Outcome.THROTTLED, statuses=(503,))], INSERTED),
-        ([answered(of(Kind.DELETE), sent=0)], charge(Kind.DELETE, UNKNOWN_BYTES)),
+        ([answered(of(Kind.DELETE), bytes_sent=0)], charge(Kind.DELETE, UNKNOWN_BYTES)),
         (
             [answered(of(Kind.POINT_QUERY), outcome=Outcome.NOT_FOUND, statuses=(404,))],
             MISSING,
         ),
         ([answered(of(Kind.INSERT), outcome=Outcome.REJECTED, statuses=(400,))], 0),
         (
-            [answered(QUERY, entities=30, returned=10, received=20_480, statuses=(200, 200))],
+            [
+                answered(
+                    QUERY,
+                    entities=30,
+                    entities_returned=10,
+                    bytes_received=20_480,
+                    statuses=(200, 200),
+                )
+            ],
             QUERY_PAGE + charge(Kind.QUERY, 20_480, scanned=30, returned=10),
         ),
         (
@@ -122,8 +101,8 @@ QUERY = Operation(kind=Kind.QUERY, partition_key="p")
                 answered(
                     Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE),
                     entities=5,
-                    returned=5,
-                    received=5120,
+                    entities_returned=5,
+                    bytes_received=5120,
                 )
             ],
             charge(Kind.QUERY, 5120, scanned=5, returned=5, physical=3),
@@ -155,7 +134,7 @@ def test_charges_follow_from_the_recorded_bytes(
 @pytest.mark.parametrize(("source", "more"), [("watch", 0), ("run", 465 + (460 + 260) // 2)])
 def test_a_transaction_is_charged_for_its_parts(source: str, more: int, tmp_path: Path) -> None:
     """By the size of each; the trace of a run has the whole requests."""
-    result = answered(TRANSACTION, entities=2, sent=2 * (1000 + more), statuses=(202,))
+    result = answered(TRANSACTION, entities=2, bytes_sent=2 * (1000 + more), statuses=(202,))
     trace = recorded(tmp_path, [result], source)
     unit = RequestUnits(THREE, trace.head)
     [batch] = trace.batches()
@@ -270,36 +249,12 @@ def test_limits_of_storage_know_no_request_units(tmp_path: Path) -> None:
 
 def test_retries_wait_as_long_as_they_are_told(tmp_path: Path) -> None:
     """A partition in debt for seconds is not asked again before it has paid."""
-    big = answered(of(Kind.INSERT, "big"), 0.1, sent=1_000_000)
+    big = answered(of(Kind.INSERT, "big"), 0.1, bytes_sent=1_000_000)
     small = [answered(of(Kind.INSERT, f"r{place}"), 0.2 + place / 100) for place in range(10)]
     found = calculated(recorded(tmp_path, [big, *small])).schemes[0]
     assert found.once.throttled == 10
     # The debt of 626 RU takes six seconds; back-off alone would give up before.
     assert found.retried.failed == 0
-
-
-def one_by_one(
-    requests: list[tuple[float, str | None, int]], waits: tuple[float, ...]
-) -> Counter[str]:
-    """Refusals, attempts and failures, as the model decides in order of time."""
-    model = Model(LIMITS, 0.0, stored=False)
-    assert model.units is not None
-    found: Counter[str] = Counter()
-    heap = [(at_s, 1, number, key, 0, ru) for number, (at_s, key, ru) in enumerate(requests)]
-    heapq.heapify(heap)
-    while heap:
-        at_s, _, _, key, attempt, charged = heapq.heappop(heap)
-        found["attempts"] += 1
-        if rule := model.admit("t", key, charged, at_s):
-            found[rule] += 1
-            if attempt == len(waits):
-                found["failed"] += 1
-                continue
-            told_s = min(MOST_WAIT_S, model.units.retry_after_s(key, at_s))
-            due_s = at_s + max(told_s, waits[attempt])
-            number = len(requests) + found["attempts"]
-            heapq.heappush(heap, (due_s, 0, number, key, attempt + 1, charged))
-    return found
 
 
 @given(
@@ -313,26 +268,11 @@ def test_requests_are_decided_about_as_one_by_one(
     """Although physical partitions that have enough for a second pass as a whole."""
     rng = random.Random(seed)
     keys: list[str | None] = [*"abcdefgh", None]
-    drawn = [
+    drawn: Drawn = [
         (place / 16 + rng.random() / 64, rng.choice(keys), rng.randint(1, most))
         for place in range(16 * 6)
     ]
-    simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=waits), 1)
-    for second in range(6):
-        of_second: list[Request] = [
-            (at_s, FIRST, ("t", key), 1, charged, 0, None)
-            for at_s, key, charged in drawn
-            if int(at_s) == second
-        ]
-        sums: Counter[Place] = Counter()
-        for _, _, place, _, charged, _, _ in of_second:
-            sums[place] += charged
-        if sums and simulation.serve(second, Demand(sums, most, scans=True), len(of_second)):
-            simulation.simulate(second, of_second)
-    simulation.finish()
-    found = simulation.throttling
-    counts = Counter(found.by_rule) + Counter(attempts=found.attempts, failed=found.failed)
-    assert counts == one_by_one(drawn, waits)
+    assert simulated(drawn, waits, LIMITS) == retried(drawn, waits, LIMITS)
 
 
 def test_loads_of_physical_partitions_add_up() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.gateway.demand import Demand
+from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered
@@ -21,21 +21,18 @@ from harness.gateway.rules.bucket import Bucket
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.outcome import Attempt, Outcome, Result
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import best_of, whatif_text
-from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
-from harness.trace.recorder import Recorder
 from harness.trace.whatif.projection import WINDOWS_S, Peaks
 from harness.trace.whatif.scheme import parse_scheme
-from harness.trace.whatif.simulation import FIRST, Request, Simulation
+from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulation
 from harness.trace.whatif.whatif import what_if
-from harness.trace.writer import TraceWriter
 from harness.workload.retry import ScheduledBackoff
+from tests.support.results import done
+from tests.support.traced import STARTED_S, trace_of
 
-START = 1_700_000_000
 LIMITS = GatewayLimits(
     partition=Rate(entities_per_s=100.0),
     account=Rate(entities_per_s=1000.0),
@@ -54,26 +51,12 @@ Requests = list[tuple[float, str, str]]
 
 
 def recorded(folder: Path, requests: Requests) -> Trace:
-    path = folder / "made.parquet"
-    recorder = Recorder()
-    with TraceWriter(path, TraceHead(started_ms=START * 1000, source="test", name="made")) as file:
-        for at_s, partition_key, row_key in requests:
-            sent_s = START + at_s
-            recorder.add(
-                Result(
-                    operation=Operation(
-                        kind=Kind.UPSERT_MERGE, partition_key=partition_key, row_key=row_key
-                    ),
-                    outcome=Outcome.SUCCESS,
-                    sent_s=sent_s,
-                    done_s=sent_s + 0.004,
-                    attempts=(Attempt(status=204, sent_s=sent_s, latency_s=0.004),),
-                    entities=1,
-                ),
-                "client",
-            )
-        file.append(recorder.drain(0.0, final=True))
-    return Trace(path)
+    upserts = (
+        (at_s, Operation(kind=Kind.UPSERT_MERGE, partition_key=key, row_key=row))
+        for at_s, key, row in requests
+    )
+    made = [done(upsert, STARTED_S + at_s, 0.004) for at_s, upsert in upserts]
+    return trace_of(folder / "made.parquet", made)
 
 
 def steady(rate: int, seconds: int, partitions: list[str]) -> Requests:
@@ -284,26 +267,54 @@ def test_peaks_are_the_highest_sums_of_any_window(seconds: dict[int, dict[str, i
         assert peaks.account[place].per_s == pytest.approx(account / width)
 
 
-def one_by_one_with_retries(
-    requests: list[tuple[int, str]], waits: tuple[float, ...], limits: GatewayLimits
-) -> Counter[str]:
+Drawn = list[tuple[float, str | None, int]]
+"""Instant in seconds, PartitionKey, and what a request takes."""
+
+
+def retried(requests: Drawn, waits: tuple[float, ...], limits: GatewayLimits) -> Counter[str]:
     """Refusals by rule, attempts and failures, as the model decides in order of time."""
     model = Model(limits, 0.0, stored=False)
     found: Counter[str] = Counter()
     # At one instant, retries come before first attempts.
-    heap = [(at / 64, 1, number, key, 0) for number, (at, key) in enumerate(requests)]
+    heap = [
+        (at_s, 1, number, key, 0, amount) for number, (at_s, key, amount) in enumerate(requests)
+    ]
     heapq.heapify(heap)
     while heap:
-        at_s, _, _, key, attempt = heapq.heappop(heap)
+        at_s, _, _, key, attempt, amount = heapq.heappop(heap)
         found["attempts"] += 1
-        if rule := model.admit("t", key, 1, at_s):
+        if rule := model.admit("t", key, amount, at_s):
             found[rule] += 1
             if attempt == len(waits):
                 found["failed"] += 1
                 continue
-            due = at_s + waits[attempt], 0, len(requests) + found["attempts"], key, attempt + 1
-            heapq.heappush(heap, due)
+            wait_s = waits[attempt]
+            if model.units is not None:
+                wait_s = max(wait_s, min(MOST_WAIT_S, model.units.retry_after_s(key, at_s)))
+            number = len(requests) + found["attempts"]
+            heapq.heappush(heap, (at_s + wait_s, 0, number, key, attempt + 1, amount))
     return found
+
+
+def simulated(requests: Drawn, waits: tuple[float, ...], limits: GatewayLimits) -> Counter[str]:
+    """The same in simulated time, second by second."""
+    simulation = Simulation(limits, ScheduledBackoff(delays_s=waits), 1)
+    largest = max(amount for _, _, amount in requests)
+    for second in range(1 + int(max(at_s for at_s, _, _ in requests))):
+        of_second: list[Request] = [
+            (at_s, FIRST, ("t", key), 1, amount, 0, None)
+            for at_s, key, amount in requests
+            if int(at_s) == second
+        ]
+        sums: Counter[Place] = Counter()
+        for _, _, place, _, amount, _, _ in of_second:
+            sums[place] += amount
+        demand = Demand(sums, largest, scans=largest > 1)
+        if sums and simulation.serve(second, demand, len(of_second)):
+            simulation.simulate(second, of_second)
+    simulation.finish()
+    found = simulation.throttling
+    return Counter(found.by_rule) + Counter(attempts=found.attempts, failed=found.failed)
 
 
 @given(
@@ -323,21 +334,8 @@ def test_retries_are_decided_about_as_by_the_model(
     )
     rng = random.Random(seed)
     instants = sorted(rng.choices(range(64 * 4), k=512))
-    drawn = [(at, "ab"[number % 2]) for number, at in enumerate(instants)]
-    simulation = Simulation(limits, ScheduledBackoff(delays_s=waits), 1)
-    for second in range(4):
-        of_second: list[Request] = [
-            (at / 64, FIRST, ("t", key), 1, 1, 0, None) for at, key in drawn if at // 64 == second
-        ]
-        sums = Counter(request[2] for request in of_second)
-        if sums:
-            demand = Demand(sums, 1, scans=False)
-            if simulation.serve(second, demand, len(of_second)):
-                simulation.simulate(second, of_second)
-    simulation.finish()
-    found = simulation.throttling
-    counts = Counter(found.by_rule) + Counter(attempts=found.attempts, failed=found.failed)
-    assert counts == one_by_one_with_retries(drawn, waits, limits)
+    drawn: Drawn = [(at / 64, "ab"[number % 2], 1) for number, at in enumerate(instants)]
+    assert simulated(drawn, waits, limits) == retried(drawn, waits, limits)
 
 
 # Half of the drawn buckets cannot hold the others: such examples say nothing.
