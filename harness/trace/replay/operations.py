@@ -63,7 +63,7 @@ class MadeData:
                 the least possible have that.
         """
         made: dict[str, EdmValue] = {RUN_PROPERTY: self._run_id}
-        group = group_of(row_key)
+        group = zlib.crc32(row_key.encode("utf-8", "surrogatepass")) % GROUPS
         missing = sent_bytes - self._fixed - len(partition_key) - len(row_key)
         for name in compared:
             made[name] = group
@@ -77,11 +77,6 @@ class MadeData:
             missing -= length + _LEAST_TEXT
             number += 1
         return made
-
-
-def group_of(row_key: str) -> int:
-    """The number of a row in the properties that filters compare."""
-    return zlib.crc32(row_key.encode("utf-8", "surrogatepass")) % GROUPS
 
 
 def filter_for(compared: Sequence[str], returned: int, scanned: int) -> str:
@@ -194,9 +189,6 @@ class OperationMaker:
     ) -> None:
         self._tables, self._compared, self._data = tables, compared, data
         self._head = head
-
-    def table(self, recorded: str) -> str:
-        return self._tables[recorded.lower()]
 
     def of(self, row: TracedOperation) -> Operation:
         """The operation for one that is not left out."""

@@ -48,73 +48,56 @@ _POINT_QUERY, _TRANSACTION, _DELETE = Kind.POINT_QUERY, Kind.TRANSACTION, Kind.D
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Held:
-    """A place in the order; ``row`` is None if its write was moved behind a query."""
+    """A place in the order.
 
-    row: TracedOperation | None
-    key: tuple[str, str | None] | None
+    Attributes:
+        key: Table and PartitionKey of a write that queries may move.
+        behind: The last query that did not see this write.
+        moved: The writes that come after this query.
+    """
+
+    row: TracedOperation
+    key: tuple[str, str | None] | None = None
+    behind: _Held | None = None
+    moved: list[TracedOperation] = dataclasses.field(default_factory=list)
 
 
 def in_order_of_effect(rows: Iterable[TracedOperation]) -> Iterator[TracedOperation]:
     """The operations of a trace, in order of their instants; a moved one has that of its query."""
     held: collections.deque[_Held] = collections.deque()
-    # Writes that a query may move yet, by table and PartitionKey.
     writes: dict[tuple[str, str | None], list[_Held]] = {}
     for row in rows:
-        shape, at_ms = row.shape, row.at_ms
-        while held:
-            first = held[0]
-            if first.row is not None:
-                if first.key is not None:
-                    if first.row.done_ms >= at_ms:
-                        break
-                    _forget(writes, first)
-                yield first.row
-            held.popleft()
-        if shape.kind in _SAME_ROWS:
-            if held:
-                held.append(_Held(row, None))
-                if shape.kind is _QUERY:
-                    held.extend(_moved(writes, row))
-            else:
-                yield row
-        elif row.done_ms - at_ms > _LONGEST_MS:
-            held.append(_Held(row, None))
-        else:
-            key = shape.table, row.partition_key
-            write = _Held(row, key)
-            held.append(write)
-            writes.setdefault(key, []).append(write)
+        while held and (held[0].key is None or held[0].row.done_ms < row.at_ms):
+            yield from _released(held.popleft(), writes)
+        kind, (table, key) = row.shape.kind, (row.shape.table, row.partition_key)
+        one = _Held(row)
+        if kind is _QUERY:
+            keys = [of for of in writes if of[0] == table] if key == WHOLE_TABLE else [(table, key)]
+            for write in itertools.chain.from_iterable(writes.get(of, ()) for of in keys):
+                if write.row.done_ms > row.done_ms:
+                    write.behind = one
+        elif kind not in _SAME_ROWS and row.done_ms - row.at_ms <= _LONGEST_MS:
+            one.key = table, key
+            writes.setdefault(one.key, []).append(one)
+        held.append(one)
     for one in held:
-        if one.row is not None:
-            yield one.row
+        yield from _released(one, writes)
 
 
-def _moved(
-    writes: dict[tuple[str, str | None], list[_Held]], query: TracedOperation
-) -> Iterator[_Held]:
-    """Take the writes that were answered after a query from their places."""
-    table, key = query.shape.table, query.partition_key
-    keys = [(table, key)]
-    if key == WHOLE_TABLE:
-        keys = [known for known in writes if known[0] == table]
-    for known in keys:
-        for write in tuple(writes.get(known, ())):
-            row = write.row
-            assert row is not None
-            if row.done_ms > query.done_ms:
-                moved = _Held(row._replace(at_ms=query.at_ms), known)
-                write.row = None
-                of_key = writes[known]
-                of_key[of_key.index(write)] = moved
-                yield moved
-
-
-def _forget(writes: dict[tuple[str, str | None], list[_Held]], write: _Held) -> None:
-    assert write.key is not None
-    of_key = writes[write.key]
-    of_key.remove(write)
-    if not of_key:
-        del writes[write.key]
+def _released(
+    one: _Held, writes: dict[tuple[str, str | None], list[_Held]]
+) -> Iterator[TracedOperation]:
+    """What comes at a place that no later query can change."""
+    if one.key is not None:
+        of_key = writes[one.key]
+        of_key.remove(one)
+        if not of_key:
+            del writes[one.key]
+    if one.behind is not None:
+        one.behind.moved.append(one.row._replace(at_ms=one.behind.row.at_ms))
+    else:
+        yield one.row
+        yield from one.moved
 
 
 def fingerprint(path: Path, tell: Tell = lambda done, total: None) -> str:

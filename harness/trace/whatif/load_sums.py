@@ -91,7 +91,9 @@ class LoadSums:
         self.account_peaks = _peaks(self.account_peaks, *of_all)
         latest = of_all[0] > min(until, self._last)
         self._seconds, self._of_all = of_all[0][latest], of_all[1][latest]
-        keys, sums = _merged(np.concatenate([self._keys, keys]), np.concatenate([self._sums, sums]))
+        keys, sums = summed(
+            np.concatenate([self._keys, keys]), np.concatenate([self._sums, sums]), runs=True
+        )
         ids, seconds = keys >> _SHIFT, (keys & _LOWER).astype(np.int64) - _EARLIER
         one = ids != SEVERAL
         self.peaks = _peaks(self.peaks, keys[one], sums[one])
@@ -101,11 +103,11 @@ class LoadSums:
     def _count(self, keys: Array, sums: Array) -> None:
         """Bring loads to the totals of their partitions."""
         ids = keys >> _SHIFT
-        ids, totals = _merged(ids[ids != SEVERAL], sums[ids != SEVERAL])
+        ids, totals = summed(ids[ids != SEVERAL], sums[ids != SEVERAL], runs=True)
         if self.estimated:
             self._note(ids)
-        self._ids, self._totals = _merged(
-            np.concatenate([self._ids, ids]), np.concatenate([self._totals, totals])
+        self._ids, self._totals = summed(
+            np.concatenate([self._ids, ids]), np.concatenate([self._totals, totals]), runs=True
         )
         if len(self._ids) > _MOST_KEPT:
             if not self.estimated:
@@ -168,18 +170,14 @@ class LoadSums:
         )
 
 
-def summed(keys: Array, amounts: Array) -> tuple[Array, Array]:
-    """Different keys in order, with the sums of their amounts."""
-    return _merged(keys, amounts, np.argsort(keys))
+def summed(keys: Array, amounts: Array, *, runs: bool = False) -> tuple[Array, Array]:
+    """Different keys in order, with the sums of their amounts.
 
-
-def _merged(keys: Array, amounts: Array, order: Array | None = None) -> tuple[Array, Array]:
-    """The same of keys of which a few runs are in order already, or of any in a given order."""
+    ``runs``: a few runs of the keys are in order already, which a stable sort finds.
+    """
     if not len(keys):
         return keys, amounts
-    if order is None:
-        # It finds the runs.
-        order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys, kind="stable" if runs else None)
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return keys[starts], np.add.reduceat(amounts[order], starts)

@@ -227,7 +227,7 @@ def _named(parts: Sequence[str | Field], whole: bool, most: int) -> Iterator[str
     for part in parts:
         if not isinstance(part, str):
             if not whole and part.by_row:
-                most //= len(part.choices) or most + 1
+                most //= len(part.reference.function.choices) or most + 1
                 if not most:
                     return
             yield from (name for name in part.reference.names if part.is_plain(name))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import itertools
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -151,14 +150,16 @@ class Rekeying:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
         amounts = self.unit.amounts(batch, known)
+        keys = [key for key in batch.partition_keys if key is not None]
         # Azure Storage took the recorded keys. A query with several pages takes several requests.
         plain = (
             self.scheme.identity
             and self.unit is ENTITIES
             and not self._counted
+            and len(keys) == len(batch)
             and not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
         )
-        columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
+        columns = self._recorded(batch, keys, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
             effects = Effects(
@@ -167,22 +168,13 @@ class Rekeying:
         paged = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is PagedScan]
         return Loads(*columns, effects, paged)
 
-    def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
+    def _recorded(self, batch: Batch, keys: list[str], amounts: list[int]) -> _Columns:
         """The loads in entities where every key stays as it is: one for each operation."""
-        instants, shapes, counts = batch.at_ms, batch.shapes, amounts
-        origins: Sequence[int] = range(len(batch))
+        shapes, counts = batch.shapes, amounts
         numbers = collections.Counter(shapes)
         self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
         if any(shape.outcome.wanted_again for shape in numbers):
             counts = list(map(_wanted, shapes, counts, batch.details))
-        keys = [key for key in batch.partition_keys if key is not None]
-        if len(keys) < len(batch):
-            self.price.unknown += len(batch) - len(keys)
-            known = [key is not None for key in batch.partition_keys]
-            instants = list(itertools.compress(instants, known))
-            shapes = list(itertools.compress(shapes, known))
-            counts = list(itertools.compress(counts, known))
-            origins = list(itertools.compress(origins, known))
         if len(self._names) >= _KEPT:
             self._names.clear()
         for table in {shape.table for shape in numbers} - self._names.keys():
@@ -193,9 +185,7 @@ class Rekeying:
             self.price.queries += sum(numbers[shape] for shape in asked)
             self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
             self.price.scanned += sum(
-                count
-                for shape, count in zip(batch.shapes, batch.entities, strict=True)
-                if shape in asked
+                count for shape, count in zip(shapes, batch.entities, strict=True) if shape in asked
             )
             counts = [
                 Scanned(count) if shape in asked else count
@@ -203,7 +193,7 @@ class Rekeying:
             ]
         if 0 in counts:
             counts = [count or NOTHING for count in counts]
-        return instants, names, counts, origins
+        return batch.at_ms, names, counts, range(len(batch))
 
     def _replaced(self, batch: Batch, amounts: list[int]) -> _Columns:
         loads: list[tuple[int, str, int, int]] = []

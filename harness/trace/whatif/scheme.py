@@ -56,10 +56,6 @@ class Field:
         """Whether the part is the value of this name itself."""
         return self.reference.names == (name,) and not self.reference.function.text
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return self.reference.function.choices
-
 
 class NewKey:
     """A new key: a template, with what each of its parts depends on."""
