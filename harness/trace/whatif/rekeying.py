@@ -149,16 +149,15 @@ class Rekeying:
             self._sample(batch)
         known = [] if self._rows is None else self._rows.known(batch)
         amounts = self.unit.amounts(batch, known)
-        keys = [key for key in batch.partition_keys if key is not None]
         # Azure Storage took the recorded keys. A query with several pages takes several requests.
         plain = (
             self.scheme.identity
             and self.unit is ENTITIES
             and not self._counted
-            and len(keys) == len(batch)
+            and None not in batch.partition_keys
             and not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
         )
-        columns = self._recorded(batch, keys, amounts) if plain else self._replaced(batch, amounts)
+        columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
             effects = Effects(
@@ -167,7 +166,7 @@ class Rekeying:
         paged = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is PagedScan]
         return Loads(*columns, effects, paged)
 
-    def _recorded(self, batch: Batch, keys: list[str], amounts: list[int]) -> _Columns:
+    def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
         """The loads in entities where every key stays as it is: one for each operation."""
         shapes, counts = batch.shapes, amounts
         numbers = collections.Counter(shapes)
@@ -179,7 +178,9 @@ class Rekeying:
         for table in {shape.table for shape in numbers} - self._names.keys():
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
-        names = [named[shape][key] for shape, key in zip(shapes, keys, strict=True)]
+        names = [
+            named[shape][key or ""] for shape, key in zip(shapes, batch.partition_keys, strict=True)
+        ]
         if asked := {shape for shape in numbers if shape.kind is _QUERY}:
             self.price.queries += sum(numbers[shape] for shape in asked)
             self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
