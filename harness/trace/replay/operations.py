@@ -26,6 +26,7 @@ from harness.trace.operations import (
     part_bytes,
     written_bytes,
 )
+from harness.trace.whatif.queries import recorded_range
 from harness.workload.entity_factory import RUN_PROPERTY, wire_bytes
 
 GROUPS = 1000
@@ -117,18 +118,13 @@ def bound(text: str | None) -> str | None:
 def key_range(row: TracedOperation, **known: Any) -> KeyRange:
     """The keys that a recorded query scanned, or a page of it, with what else is known of them."""
     query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
-    partition_from, row_from = query.partition_from, query.row_from
-    if query.continued_at is not None:
-        if row.partition_key == WHOLE_TABLE:
-            # With `continuation_filter`.
-            partition_from = query.continued_at[0]
-        else:
-            row_from = query.continued_at[1]
+    # A page over several partitions needs `continuation_filter` too.
+    scanned = recorded_range(row.partition_key or "", query)
     return new_key_range(
-        partition_from=bound(partition_from),
-        partition_before=bound(query.partition_before),
-        row_from=bound(row_from),
-        row_before=bound(query.row_before),
+        partition_from=bound(scanned.partition_from),
+        partition_before=bound(scanned.partition_before),
+        row_from=bound(scanned.row_from),
+        row_before=bound(scanned.row_before),
         **known,
     )
 

@@ -118,7 +118,7 @@ def treated(
     if not kept and not over:
         values = scheme.values(partition_key, None)
     if kept or (values is None and not over):
-        return TreatedQuery((_recorded(partition_key, query),), True, True, unmatched=not kept)
+        return TreatedQuery((recorded_range(partition_key, query),), True, True, unmatched=not kept)
     equal = {name: value for name, value in query.equal if name in scheme.properties}
     if values is None:
         found = _of_partitions(scheme, equal, query)
@@ -133,16 +133,14 @@ def treated(
     return found
 
 
-def _recorded(partition_key: str, query: TracedQuery) -> NewRange:
-    partition_from, row_from = query.partition_from, query.row_from
-    if query.continued_at is not None:
-        if partition_key == WHOLE_TABLE:
-            partition_from = query.continued_at[0]
-        else:
-            row_from = query.continued_at[1]
-    return NewRange(
-        partition_key, partition_from, query.partition_before, row_from, query.row_before
-    )
+def recorded_range(partition_key: str, query: TracedQuery) -> NewRange:
+    """The keys that a recorded query scanned, or a page of it."""
+    found = NewRange(partition_key, *query.bounds)
+    if query.continued_at is None:
+        return found
+    if found.several:
+        return found._replace(partition_from=query.continued_at[0])
+    return found._replace(row_from=query.continued_at[1])
 
 
 def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) -> TreatedQuery:
@@ -177,7 +175,7 @@ def _of_rows(
     Args:
         values: Those of its PartitionKey, named ``of_key``, and of properties.
     """
-    recorded = _recorded(values[PARTITION_KEY], query)
+    recorded = recorded_range(values[PARTITION_KEY], query)
     first, before = recorded.row_from, recorded.row_before
     bounded = first is not None or before is not None
     begun = of_range(first, before)
