@@ -7,12 +7,10 @@ transaction that would span partitions, and a query that would need several, bec
 from __future__ import annotations
 
 import collections
-import functools
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness.gateway.demand import Place
 from harness.measure.record.whatif import PricePart
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -412,13 +410,10 @@ class Rekeying:
                 each = unit.each_page(shape, all_partitions=one.one.several)
                 yield name, Scanned(part + one.pages * each), at
             elif one.pages > 1 or (one.one.several and one.shares):
-                paged = one.in_pages(page_s, functools.partial(self._place, shape.table))
+                paged = one.in_pages(page_s, shape.table)
                 yield name, paged, -1 if one.one.several or len(scanned) > 1 else at
             else:
                 yield name, Scanned(part), at
-
-    def _place(self, table: str, partition_key: str) -> tuple[str, Place]:
-        return self.name(table, partition_key), (table, partition_key)
 
     def name(self, table: str, partition_key: str) -> str:
         name = f"{table}/{partition_key}" if table else partition_key

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.gateway.demand import Place
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.trace.operations import TracedQuery, TracedShape
 from harness.trace.replay.initial_rows import QueriedKeys
@@ -31,32 +30,27 @@ class ScannedRange(NamedTuple):
     shares: Shares
     pages: int
 
-    def in_pages(self, page_s: float, named: Callable[[str], tuple[str, Place]]) -> PagedScan:
-        """The pages, which read partitions one after the other.
-
-        Args:
-            page_s: How long each takes.
-            named: Name in counts and place of a PartitionKey.
-        """
-        waiting = [(*named(key), rows) for key, rows in self.shares] if self.one.several else []
-        own = max(0, self.entities - sum(rows for _, _, rows in waiting))
+    def in_pages(self, page_s: float, table: str) -> PagedScan:
+        """The pages, which read partitions one after the other; each takes ``page_s``."""
+        waiting = [*self.shares] if self.one.several else []
+        own = max(0, self.entities - sum(rows for _, rows in waiting))
         pages, (each, left) = [], divmod(self.entities - own, self.pages)
         waiting.reverse()
         for number, of_own in enumerate(divided(own, [0] * self.pages)):
             room, shares = each + (number < left), []
             while waiting and room > 0:
-                name, place, rows = waiting.pop()
+                key, rows = waiting.pop()
                 taken = min(rows, room)
                 room -= taken
-                shares.append((name, place, taken))
+                shares.append(((table, key), taken))
                 if rows > taken:
-                    waiting.append((name, place, rows - taken))
+                    waiting.append((key, rows - taken))
             pages.append(ScanPage(of_own, tuple(shares)))
         # Each page goes on up to the first partition of the next one.
         end = self.one.partition_before
         for number in reversed(range(len(pages))):
             page = pages[number]
-            first = page.shares[0][1][1] if page.shares else self.one.partition_from
+            first = page.shares[0][0][1] if page.shares else self.one.partition_from
             pages[number] = page._replace(keys=(first or "", end))
             end = first
         return PagedScan.of(tuple(pages), page_s)

@@ -111,7 +111,7 @@ class Simulation:
             retries[place] = retries.get(place, 0) + entities
             if type(entities) is PagedScan:
                 self._paged = True
-                for _, other, count in entities.pages[0].shares:
+                for other, count in entities.pages[0].shares:
                     retries[other] = retries.get(other, 0) + count
         if missing := self._missing.places:
             for place in demand.entities:
@@ -287,10 +287,10 @@ class Simulation:
         net, late = self._missing.net, attempt > 1
         takes = [
             (at, max(0, count - net.get(at, 0)))
-            for _, at, count in page.shares
+            for at, count in page.shares
             if late or at in self._doubtful
         ]
-        first = page.shares[0][1] if page.shares else place
+        first = page.shares[0][0] if page.shares else place
         if not page.shares or (page.own and place != first):
             takes.append((place, page.own))
         rule = passage.admit(first, 1, sum(count for at, count in takes if at == first), now_s)
@@ -361,7 +361,7 @@ class Simulation:
             self._lose(place, entities)
             if type(entities) is PagedScan:
                 for page in entities.pages:
-                    for _, other, count in page.shares:
+                    for other, count in page.shares:
                         self._lose(other, count)
             return
         self._number = number = self._number + 1

@@ -54,17 +54,17 @@ class ScanPage(NamedTuple):
     """What a page of a query takes: of the place that it is sent to, and of other partitions.
 
     Attributes:
-        shares: Names in counts, places, and entities, as far as partitions are told apart.
+        shares: Places and entities, as far as partitions are told apart.
         keys: The first PartitionKey that it may find, and the end of what it finds.
     """
 
     own: int
-    shares: tuple[tuple[str, Place, int], ...] = ()
+    shares: tuple[tuple[Place, int], ...] = ()
     keys: tuple[str, str | None] = ("", None)
 
     @property
     def total(self) -> int:
-        return self.own + sum(count for _, _, count in self.shares)
+        return self.own + sum(count for _, count in self.shares)
 
 
 class PagedScan(int):
@@ -105,12 +105,8 @@ class PagedScan(int):
         """
         *others, last = self.pages
         left = dict(rows)
-        shares = [
-            (name, place, max(0, count + left.pop(place, 0))) for name, place, count in last.shares
-        ]
-        shares += [
-            (name_of(place), place, left[place]) for place in sorted(left) if left[place] > 0
-        ]
+        shares = [(place, max(0, count + left.pop(place, 0))) for place, count in last.shares]
+        shares += [(place, left[place]) for place in sorted(left) if left[place] > 0]
         last = ScanPage(max(0, last.own + own), tuple(shares), last.keys)
         return PagedScan.of((*others, last), self.page_s)
 
@@ -178,8 +174,8 @@ class Loads(NamedTuple):
             paged = self.amounts[at]
             assert isinstance(paged, PagedScan)
             for page in paged.pages:
-                for name, _, count in page.shares:
-                    yield self.instants[at], name, count
+                for place, count in page.shares:
+                    yield self.instants[at], name_of(place), count
 
 
 def _up_to(characters: int) -> re.Pattern[str]:

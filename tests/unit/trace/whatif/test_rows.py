@@ -187,7 +187,7 @@ def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -
     """Its load grows by what came to them."""
     came = requested(Rekeying(as_recorded()).loads(recorded([Made(500, Kind.INSERT, ("a",))])))
     came = [(1.5, FIRST, ("", "q"), 1, 1, 1, came[0][-1])]
-    page = ScanPage(0, (("p", PLACE, 3),))
+    page = ScanPage(0, ((PLACE, 3),))
     scan: Request = 0.9, FIRST, ("", None), 1, PagedScan.of((page,), 0.0), 0, came[0][-1]
     writes: list[Request] = [(0.85, FIRST, PLACE, 1, 12, 0, came[0][-1])]
     simulation = Simulation(LIMITS, ScheduledBackoff(delays_s=(1.2,)), 1)
@@ -211,7 +211,7 @@ def test_a_scan_has_a_page_for_each_server_that_it_goes_on_at() -> None:
         simulation.serve(second, Demand({place: 1}, 1, scans=False), 1)
         simulation.simulate(second, [(second, FIRST, place, 1, 1, 0, None)])
     simulation.serve(40, Demand({}, 1, scans=True), 1, {("", None)})
-    page = ScanPage(39, (("k20", keys[20], 1),), ("k00", None))
+    page = ScanPage(39, ((keys[20], 1),), ("k00", None))
     simulation.simulate(40, [(40.0, FIRST, ("", None), 1, PagedScan.of((page,), 0.0), 0, None)])
     storage = simulation._model.storage
     assert storage is not None
