@@ -37,6 +37,20 @@ def shape(kind: Kind, outcome: Outcome = Outcome.SUCCESS, *, table: str = "") ->
     )
 
 
+def traced(
+    kind: Kind,
+    partition_key: str | None = "p",
+    row_key: str | None = "",
+    *,
+    outcome: Outcome = Outcome.SUCCESS,
+    table: str = "",
+    **said: Any,
+) -> TracedOperation:
+    """An operation on one entity, unless ``said`` replaces this."""
+    of = shape(kind, outcome, table=table)
+    return TracedOperation(0, 1, of, partition_key, row_key, 1, 0, 0, 0, None)._replace(**said)
+
+
 def trace_of(
     path: Path,
     operations: Iterable[Result | TracedOperation],

@@ -10,27 +10,11 @@ from hypothesis import strategies as st
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import TracedOperation
 from harness.trace.replay.preparation import in_order_of_effect
-from tests.support.traced import shape
-
-SHAPES = {
-    kind: shape(kind, table="Orders")
-    for kind in (Kind.INSERT, Kind.UPDATE_MERGE, Kind.POINT_QUERY, Kind.QUERY)
-}
+from tests.support.traced import traced
 
 
 def row(kind: Kind, at_ms: int, done_ms: int, key: str = "p", name: str = "") -> TracedOperation:
-    return TracedOperation(
-        at_ms=at_ms,
-        done_ms=done_ms,
-        shape=SHAPES[kind],
-        partition_key=key,
-        row_key=name,
-        entities=1,
-        returned=0,
-        bytes_sent=0,
-        bytes_received=0,
-        detail=None,
-    )
+    return traced(kind, key, name, at_ms=at_ms, done_ms=done_ms)
 
 
 def order(*rows: TracedOperation) -> list[tuple[str | None, int]]:
@@ -75,7 +59,7 @@ def test_nothing_is_lost_and_instants_never_go_back(seed: int, count: int) -> No
     for number in range(count):
         at_ms += rng.randrange(20)
         took_ms = rng.choice((1, 30, 200, 6000))
-        kind = rng.choice(tuple(SHAPES))
+        kind = rng.choice((Kind.INSERT, Kind.UPDATE_MERGE, Kind.POINT_QUERY, Kind.QUERY))
         keys = ("p", "q", WHOLE_TABLE) if kind is Kind.QUERY else ("p", "q")
         rows.append(row(kind, at_ms, at_ms + took_ms, rng.choice(keys), str(number)))
     found = list(in_order_of_effect(rows))

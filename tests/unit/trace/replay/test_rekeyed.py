@@ -20,7 +20,7 @@ from harness.trace.replay.source import ReplaySource
 from harness.trace.whatif.scheme import Scheme, parse_scheme
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
-from tests.support.traced import shape
+from tests.support.traced import traced
 
 
 def scheme(partition_key: str, row_key: str = "{row_key}", match: str | None = None) -> Scheme:
@@ -37,18 +37,8 @@ def row(
     partition_key: str = "2026-11-20__s7",
     row_key: str = "",
 ) -> TracedOperation:
-    return TracedOperation(
-        at_ms=0,
-        done_ms=1,
-        shape=shape(kind, table="Orders"),
-        partition_key=partition_key,
-        row_key=row_key,
-        entities=8,
-        returned=8,
-        bytes_sent=800,
-        bytes_received=0,
-        detail=detail,
-    )
+    said = {"entities": 8, "returned": 8, "bytes_sent": 800, "detail": detail}
+    return traced(kind, partition_key, row_key, table="Orders", **said)
 
 
 def sent(scheme: Scheme, row: TracedOperation) -> list[TracedOperation]:

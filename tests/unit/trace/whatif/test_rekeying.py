@@ -16,30 +16,17 @@ from harness.trace.operations import (
     TracedOperation,
     TracedParts,
     TracedQuery,
-    TracedShape,
 )
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.scheme import as_recorded, parse_scheme
-from tests.support.traced import shape
+from tests.support.traced import traced
 
+UPSERT = Kind.UPSERT_REPLACE
 BUCKETS = {"keys": {"partition_key": "{partition_key}-{row_key:bucket4}"}}
 BY_TENANT = {
     "match": {"partition_key": "(?P<tenant>[^_]+)_.*"},
     "keys": {"partition_key": "{tenant}"},
 }
-
-
-UPSERT, QUERY, BATCH = (shape(k) for k in (Kind.UPSERT_REPLACE, Kind.QUERY, Kind.TRANSACTION))
-
-
-def operation(
-    of: TracedShape,
-    partition_key: str | None,
-    row_key: str | None = "",
-    entities: int = 1,
-    detail: Detail = None,
-) -> TracedOperation:
-    return TracedOperation(0, 1, of, partition_key, row_key, entities, 0, 0, 0, detail)
 
 
 def rekeyed(
@@ -57,7 +44,7 @@ def test_a_transaction_that_spans_partitions_is_split() -> None:
     rows = tuple(f"r{place}" for place in range(8))
     kinds, sizes = (Kind.INSERT,) * 8, (100,) * 8
     rekeying, loads = rekeyed(
-        BUCKETS, operation(BATCH, "p", "", 8, TracedParts(kinds, rows, sizes))
+        BUCKETS, traced(Kind.TRANSACTION, entities=8, detail=TracedParts(kinds, rows, sizes))
     )
     assert rekeying.price.split == rekeying.price.transactions == 1
     assert len(loads) > 1
@@ -67,7 +54,7 @@ def test_a_transaction_that_spans_partitions_is_split() -> None:
 def test_a_transaction_that_is_not_matched_is_one_operation() -> None:
     """However many parts it has, so that no more than all operations are not matched."""
     parts = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
-    rekeying, loads = rekeyed(BY_TENANT, operation(BATCH, "p", "", 2, parts))
+    rekeying, loads = rekeyed(BY_TENANT, traced(Kind.TRANSACTION, entities=2, detail=parts))
     assert rekeying.price.unmatched == rekeying.price.operations == 1
     assert loads == [("p", 2)]
 
@@ -102,7 +89,7 @@ def test_the_price_of_a_query(
     content: dict[str, Any], key: str, query: Detail, names: list[str], price: dict[str, int]
 ) -> None:
     """Its load is divided evenly over the partitions that it needs."""
-    rekeying, loads = rekeyed(content, operation(QUERY, key, "", 10, query))
+    rekeying, loads = rekeyed(content, traced(Kind.QUERY, key, entities=10, detail=query))
     assert [name for name, _ in loads] == names
     amounts = [count for _, count in loads]
     assert sum(amounts) == 10
@@ -112,7 +99,7 @@ def test_the_price_of_a_query(
 
 def test_two_entities_with_the_same_new_keys_collide_once() -> None:
     """The same entity twice is no collision."""
-    made = (operation(UPSERT, f"t_{part}", "r") for part in (1, 2, 2))
+    made = (traced(UPSERT, f"t_{part}", "r") for part in (1, 2, 2))
     rekeying, loads = rekeyed(BY_TENANT, *made)
     assert loads == [("t", 1)] * 3
     assert rekeying.collisions.count == 1
@@ -121,14 +108,16 @@ def test_two_entities_with_the_same_new_keys_collide_once() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_wanted_operations_count_although_they_were_refused(outcome: Outcome) -> None:
     """An insert that was not served counts an entity; one that was answered is only a request."""
-    insert = operation(shape(Kind.INSERT, outcome), "p", "r", entities=0)
+    insert = traced(Kind.INSERT, "p", "r", outcome=outcome, entities=0)
     assert rekeyed(None, insert)[1] == [("p", 1 if outcome.wanted_again else 0)]
 
 
 def test_unknown_and_unmatched_keys_are_counted() -> None:
     """An operation without keys is left out; one that no pattern matches keeps its keys."""
     rekeying, loads = rekeyed(
-        BY_TENANT, operation(UPSERT, None, None), operation(UPSERT, "other", "r")
+        BY_TENANT,
+        traced(UPSERT, None, None),
+        traced(UPSERT, "other", "r"),
     )
     assert loads == [("other", 1)]
     assert (rekeying.price.unknown, rekeying.price.unmatched) == (1, 1)
@@ -141,23 +130,23 @@ def test_new_keys_that_the_service_refuses_are_counted() -> None:
     parts = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
     rekeying, loads = rekeyed(
         content,
-        operation(UPSERT, "p", "r"),
-        operation(UPSERT, long, "r"),
-        operation(BATCH, long, "", 2, parts),
+        traced(UPSERT, "p", "r"),
+        traced(UPSERT, long, "r"),
+        traced(Kind.TRANSACTION, long, entities=2, detail=parts),
     )
     assert rekeying.price.refused == 2
     assert "RowKey 'kkk" in rekeying.refused
     assert "has 1,202 characters; a key has at most 1,024" in rekeying.refused
     assert sum(count for _, count in loads) == 4
     content = {"keys": {"partition_key": "{partition_key}{partition_key}"}}
-    rekeying, _ = rekeyed(content, operation(UPSERT, long, "r"), operation(UPSERT, "a#", "r"))
+    rekeying, _ = rekeyed(content, traced(UPSERT, long, "r"), traced(UPSERT, "a#", "r"))
     assert (rekeying.price.refused, rekeying.refused[:16]) == (2, "PartitionKey 'kk")
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1, max_size=40))
 def test_entities_are_kept_by_every_scheme(keys: list[tuple[str, str]]) -> None:
     """The loads of any scheme have as many entities as the operations."""
-    operations = [operation(UPSERT, *key) for key in keys]
+    operations = [traced(UPSERT, *key) for key in keys]
     for content in (None, BUCKETS, BY_TENANT):
         _, loads = rekeyed(content, *operations)
         assert sum(count for _, count in loads) == len(keys)

@@ -167,24 +167,6 @@ def test_recorded_keys_that_cosmos_db_refuses_are_counted(tmp_path: Path) -> Non
     assert [part.price.refused for part in of_storage.schemes] == [0, 0]
 
 
-@pytest.mark.parametrize(("characters", "refused"), [(253, 0), (254, 1)])
-def test_keys_are_as_long_as_cosmos_db_allows(
-    characters: int, refused: int, tmp_path: Path
-) -> None:
-    """A RowKey has 255 bytes at most; Azure Storage takes four times as many."""
-    joined = {"keys": {"partition_key": "all", "row_key": "{partition_key}_{row_key}"}}
-    scheme = parse_scheme("joined", joined, "joined.toml")
-    trace = recorded(tmp_path, [answered(of(Kind.INSERT, "r" * characters))])
-    [batch] = trace.batches()
-    rekeying = Rekeying(scheme, RequestUnits(THREE, trace.head))
-    rekeying.loads(batch)
-    assert rekeying.price.refused == refused
-    assert ("has 256 bytes; Cosmos DB allows 255" in rekeying.refused) is bool(refused)
-    of_storage = Rekeying(scheme)
-    of_storage.loads(batch)
-    assert of_storage.price.refused == 0
-
-
 def inserts(rate: int, seconds: int, keys: list[str]) -> list[Result]:
     return [
         answered(of(Kind.INSERT, f"r{place:06}", keys[place % len(keys)]), place / rate)
