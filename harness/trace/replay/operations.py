@@ -82,7 +82,7 @@ class MadeData:
 
 def filter_for(compared: Sequence[str], returned: int, scanned: int) -> str:
     """A filter on these properties that returns about ``returned`` of ``scanned`` rows."""
-    share = 1.0 if scanned <= 0 else min(1.0, returned / scanned)
+    share = min(1.0, returned / scanned)
     first, *others = compared
     terms = [f"{first} lt {round(share * GROUPS)}", *(f"{name} ge 0" for name in others)]
     return " and ".join(terms)
@@ -129,11 +129,9 @@ def key_range(row: TracedOperation, **known: Any) -> KeyRange:
     )
 
 
-def continuation_filter(query: TracedQuery) -> str:
+def continuation_filter(continued_at: tuple[str, str]) -> str:
     """The filter for a further page over several partitions: no one range has its rows."""
-    if query.continued_at is None:
-        return ""
-    partition_key, row_key = (text.replace("'", "''") for text in query.continued_at)
+    partition_key, row_key = (text.replace("'", "''") for text in continued_at)
     return (
         f"(PartitionKey gt '{partition_key}' or "
         f"(PartitionKey eq '{partition_key}' and RowKey ge '{row_key}'))"
@@ -264,7 +262,7 @@ class OperationMaker:
             part = (row.returned, row.entities) if served else (1, 1)
             terms.append(filter_for(query.compared, *part))
         if row.partition_key == WHOLE_TABLE and query.continued_at is not None:
-            terms.append(continuation_filter(query))
+            terms.append(continuation_filter(query.continued_at))
         return new_operation(
             kind=_QUERY,
             partition_key=row.partition_key or "",

@@ -25,7 +25,7 @@ from harness.trace.whatif.digests import (
     scattered,
 )
 from harness.trace.whatif.load_sums import SEVERAL, PartitionLoads, summed
-from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, NewKey, Scheme, groups_of
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme, groups_of
 from harness.workload.keys.template import Reference
 
 Columns = dict[str, Array]
@@ -237,25 +237,25 @@ class NewKeys:
         for part in template.parts:
             if isinstance(part, str):
                 one = digests_of([part])
-            elif len(part.sources) == 1:
-                [source] = part.sources
+            elif len(sources := template.sources(part)) == 1:
+                [source] = sources
                 pattern = self._scheme.patterns.get(source)
-                one = self._table.texts[source].taken(part.reference, pattern).at(places[source])
+                one = self._table.texts[source].taken(part, pattern).at(places[source])
             else:
-                one = self._of_several(part, places)
+                one = self._of_several(part, sources, places)
             whole = one if whole is None else joined(whole, one)
         assert whole is not None
         return np.broadcast_to(whole.value, places[PARTITION_KEY].shape)
 
-    def _of_several(self, part: Field, places: Places) -> Digests:
+    def _of_several(self, reference: Reference, sources: Iterable[str], places: Places) -> Digests:
         """What a reference takes of several sources."""
         found = []
-        for source in part.sources:
+        for source in sources:
             values, _ = self._table.texts[source].values(self._scheme.patterns.get(source))
             found.append([values[place] for place in places[source]])
         return digests_of(
             [
-                "" if None in of else part.reference.of(functools.reduce(operator.or_, of))
+                "" if None in of else reference.of(functools.reduce(operator.or_, of))
                 for of in zip(*found, strict=True)
             ]
         )
@@ -267,15 +267,11 @@ def _entities(partitions: Array, rows: Array) -> Array:
 
 def keeps_entities(scheme: Scheme) -> bool:
     """Whether no two entities can get the same keys: both recorded keys can be read off."""
-    fields = [part for part in scheme.partition_template.parts if not isinstance(part, str)]
-    others = [
-        one
-        for one in fields
-        if one.reference.names != (PARTITION_KEY,) or one.reference.function.text
-    ]
+    key = scheme.partition_template
+    others = [one for one in key.references if not one.is_plain(PARTITION_KEY)]
     return (
         scheme.keeps_row_key
-        and len(fields) == len(others) + 1
+        and len(key.references) == len(others) + 1
         and not scheme.patterns
-        and all(PARTITION_KEY not in one.sources for one in others)
+        and all(PARTITION_KEY not in key.sources(one) for one in others)
     )

@@ -13,13 +13,14 @@ one partition, a partition, the partitions that begin with a text, or the table:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
-from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, Field, Scheme
+from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme
 from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, of_parts, of_range
+from harness.workload.keys.template import Reference
 
 _MOST_RANGES = 1000
 """A query that would need more reads the partitions that they have in common with others."""
@@ -150,14 +151,15 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
     if (unbounded and not equal) or scheme.partition_template.text == f"{{{PARTITION_KEY}}}":
         return TreatedQuery((NewRange(WHOLE_TABLE, first, before),), kept=True, exact=True)
     known = scheme.begun(of_range(first, before), UNKNOWN) | _whole(equal)
-    keys, whole = of_parts(scheme.partition_template.template.parts, known, _MOST_RANGES)
+    keys, whole = of_parts(scheme.partition_template.parts, known, _MOST_RANGES)
     if whole:
-        row_keys, _ = of_parts(scheme.row_template.template.parts, known, 1)
+        row_keys, _ = of_parts(scheme.row_template.parts, known, 1)
         rows = row_keys[0] or None, after(row_keys[0])
         return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys))
     ranges = [_of_prefix(text) for text in keys]
     begins = scheme.partition_template.parts[0]
-    if len(ranges) == 1 and first and isinstance(begins, Field) and begins.is_plain(PARTITION_KEY):
+    plain = isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY)
+    if len(ranges) == 1 and first and plain:
         # New PartitionKeys are the recorded ones, or sort behind them.
         ranges = [ranges[0]._replace(partition_from=max(first, ranges[0].partition_from or ""))]
     return TreatedQuery(tuple(ranges), scan=NewRange(WHOLE_TABLE) in ranges)
@@ -187,8 +189,8 @@ def _of_rows(
             return TreatedQuery((recorded,), True, True, unmatched=True)
         known = _whole(values)
     partitions, rows = scheme.partition_template, scheme.row_template
-    keys, whole = of_parts(partitions.template.parts, known, _MOST_RANGES)
-    row_keys, whole_row = of_parts(rows.template.parts, known, 1)
+    keys, whole = of_parts(partitions.parts, known, _MOST_RANGES)
+    row_keys, whole_row = of_parts(rows.parts, known, 1)
     kept_order = whole_row or not bounded
     row_from, row_before = row_keys[0] or None, after(row_keys[0])
     if whole_row:
@@ -199,9 +201,9 @@ def _of_rows(
         row_before = after(start) if before is None else start + before
     # What tells the rows of a partition from those of others is in the keys that are known. A range
     # of partitions has rows whatever their RowKeys are.
-    named = {*_named(partitions.parts, whole, _MOST_RANGES)}
+    named = {*_named(partitions, whole, _MOST_RANGES)}
     if whole:
-        named.update(_named(rows.parts, whole_row, 1))
+        named.update(_named(rows, whole_row, 1))
     apart = PARTITION_KEY in named or named >= groups > set()
     if whole:
         ranges = [NewRange(key, None, None, row_from, row_before) for key in keys]
@@ -217,15 +219,14 @@ def _of_prefix(text: str) -> NewRange:
     return NewRange(WHOLE_TABLE, text or None, after(text))
 
 
-def _named(parts: Sequence[str | Field], whole: bool, most: int) -> Iterator[str]:
+def _named(key: NewKey, whole: bool, most: int) -> Iterator[str]:
     """The values that a key shows: of a key of which only the beginning is known, those of it.
 
     ``most`` is how many beginnings were made of it.
     """
-    for part in parts:
-        if not isinstance(part, str):
-            if not whole and part.by_row:
-                most //= len(part.reference.function.choices) or most + 1
-                if not most:
-                    return
-            yield from (name for name in part.reference.names if part.is_plain(name))
+    for reference in key.references:
+        if not whole and reference in key.by_row:
+            most //= len(reference.function.choices) or most + 1
+            if not most:
+                return
+        yield from (name for name in reference.names if reference.is_plain(name))

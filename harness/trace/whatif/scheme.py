@@ -14,7 +14,6 @@ A field of a template names a group, ``partition_key``, ``row_key`` or a propert
 from __future__ import annotations
 
 import collections
-import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -40,41 +39,27 @@ Rows = dict[str, dict[str, list[str]]]
 """RowKeys by table and by PartitionKey."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Field:
-    """A part of a new key: a reference, and its sources."""
-
-    reference: Reference
-    sources: frozenset[str]
-
-    @property
-    def by_row(self) -> bool:
-        """Whether it may differ between rows of a partition."""
-        return self.sources != {PARTITION_KEY}
-
-    def is_plain(self, name: str) -> bool:
-        """Whether the part is the value of this name itself."""
-        return self.reference.names == (name,) and not self.reference.function.text
-
-
 class NewKey:
-    """A new key: a template, with what each of its parts depends on."""
+    """A new key: a template, with what each of its references depends on.
+
+    Attributes:
+        by_row: References that may differ between rows of a partition.
+    """
 
     def __init__(self, template: Template, sources: Mapping[str, str]) -> None:
-        self.template, self.text, self.fill = template, template.text, template.fill
-        self.parts: tuple[str | Field, ...] = tuple(
-            part
-            if isinstance(part, str)
-            else Field(part, frozenset(sources[name] for name in part.names))
-            for part in template.parts
-        )
-        self.by_row = [part for part in self.parts if isinstance(part, Field) and part.by_row]
+        self._sources = sources
+        self.text, self.fill, self.parts = template.text, template.fill, template.parts
+        self.references = template.references
+        self.by_row = [one for one in self.references if self.sources(one) != {PARTITION_KEY}]
+
+    def sources(self, reference: Reference) -> frozenset[str]:
+        return frozenset(self._sources[name] for name in reference.names)
 
     @property
     def keeps_row_order(self) -> bool:
         """Whether rows of one partition keep their order: the recorded RowKey ends the new one."""
         last = self.parts[-1]
-        return isinstance(last, Field) and last.is_plain(ROW_KEY) and len(self.by_row) == 1
+        return isinstance(last, Reference) and last.is_plain(ROW_KEY) and len(self.by_row) == 1
 
 
 class Scheme:
@@ -97,14 +82,14 @@ class Scheme:
         table: str,
         patterns: Mapping[str, re.Pattern[str]],
     ) -> None:
-        sources = (one.sources for one in (*partition_key.by_row, *row_key.by_row))
+        sources = [key.sources(one) for key in (partition_key, row_key) for one in key.by_row]
         self.properties = tuple(sorted(frozenset[str]().union(*sources) - _KEYS))
         self.name, self.question, self.table = name, question, table.lower()
         self.partition_template, self.row_template = partition_key, row_key
         self.patterns = patterns
         self.matches_row_key = ROW_KEY in patterns
         self.by_partition_key = not partition_key.by_row and not self.matches_row_key
-        self.row_part = _part_of([field.reference for field in partition_key.by_row])
+        self.row_part = _part_of(partition_key.by_row)
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
         self.identity = (

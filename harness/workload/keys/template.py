@@ -88,6 +88,10 @@ class Reference:
             return self.function.of(values[names[0]])
         return self.function.of("".join([values[name] for name in names]))
 
+    def is_plain(self, name: str) -> bool:
+        """Whether it is the value of this name itself."""
+        return self.names == (name,) and not self.function.text
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Template:
