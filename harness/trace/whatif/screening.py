@@ -207,7 +207,7 @@ class _Screening:
         self._scheme = scheme
         self._treated: dict[tuple[str, str | None, TracedQuery], tuple[TreatedQuery, Array]] = {}
         self._sums = LoadSums(partition_per_s, account_per_s)
-        self._collisions = None if keeps_entities(scheme) else _Collisions()
+        self._collisions, self._may_collide = _Collisions(), not keeps_entities(scheme)
         self._price = PricePart()
         self._names: dict[int, str] = {}
         # Numbers of partitions of the latest part, and how the name at a place is found.
@@ -222,7 +222,7 @@ class _Screening:
             self._price.transactions += table.transactions
             self._price.queries += len(table.asked)
             loads += self._by_key(table, keys) if keys.by_key else self._by_row(table, keys)
-            if self._collisions is not None and self._scheme.applies_to(table.name):
+            if self._may_collide and self._scheme.applies_to(table.name):
                 self._collisions.add(*keys.entities(_of_whole_rows(table)))
         self._sums.add(loads, until)
         sums = self._sums
@@ -253,8 +253,8 @@ class _Screening:
             price=dataclasses.replace(
                 self._price,
                 operations=operations,
-                collisions=0 if collisions is None else collisions.count,
-                collisions_estimated=collisions is not None and collisions.estimated,
+                collisions=collisions.count,
+                collisions_estimated=collisions.estimated,
             ),
         )
 

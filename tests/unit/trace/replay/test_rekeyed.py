@@ -37,8 +37,8 @@ def row(
     partition_key: str = "2026-11-20__s7",
     row_key: str = "",
 ) -> TracedOperation:
-    said = {"entities": 8, "returned": 8, "bytes_sent": 800, "detail": detail}
-    return traced(kind, partition_key, row_key, table="Orders", **said)
+    of = traced(kind, partition_key, row_key, table="Orders", detail=detail)
+    return of._replace(entities=8, returned=8, bytes_sent=800)
 
 
 def sent(scheme: Scheme, row: TracedOperation) -> list[TracedOperation]:

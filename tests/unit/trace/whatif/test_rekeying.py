@@ -68,7 +68,7 @@ TABLE_RANGE = TracedQuery(partition_from="a", partition_before="c")
     ("content", "key", "query", "names", "price"),
     [
         (BUCKETS, "p", RANGE, ["p-0", "p-1", "p-2", "p-3"], {"spread": 1, "most_needed": 4}),
-        (ROW_FIRST, "p", RANGE, [WHOLE_TABLE], {"scans": 1}),
+        (ROW_FIRST, "p", TracedQuery(None, None, "a", "c"), [WHOLE_TABLE], {"scans": 1}),
         (BY_TENANT, WHOLE_TABLE, TABLE_RANGE, [WHOLE_TABLE], {"scans": 1}),
         (BY_TENANT, WHOLE_TABLE, TracedQuery(), [WHOLE_TABLE], {"scans": 0}),
         ({"keys": {"row_key": "{row_key:hash4}-{row_key}"}}, "p", RANGE, ["p"], {"unbounded": 1}),
