@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -166,28 +167,24 @@ def units_of(row: TracedOperation) -> int:
     return len(detail.kinds) if isinstance(detail, TracedParts) else 1
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class OperationMaker:
     """Makes the operations of one trace.
 
-    Args:
+    Attributes:
         tables: Ending of the table's name by recorded name, in lower case.
         compared: Properties that filters compare, by ending of the table's name.
     """
 
-    def __init__(
-        self,
-        head: TraceHead,
-        tables: Mapping[str, str],
-        compared: Mapping[str, tuple[str, ...]],
-        data: MadeData,
-    ) -> None:
-        self._tables, self._compared, self._data = tables, compared, data
-        self._head = head
+    head: TraceHead
+    tables: Mapping[str, str]
+    compared: Mapping[str, tuple[str, ...]]
+    data: MadeData
 
     def of(self, row: TracedOperation) -> Operation:
         """The operation for one that is not left out."""
         shape = row.shape
-        kind, table = shape.kind, self._tables[shape.table.lower()]
+        kind, table = shape.kind, self.tables[shape.table.lower()]
         assert row.partition_key is not None
         if kind is _QUERY:
             return self._query(row, table)
@@ -197,7 +194,7 @@ class OperationMaker:
         etag = None
         if shape.outcome is Outcome.PRECONDITION and kind in _CONDITIONAL:
             etag = _STALE_ETAG
-        size = written_bytes(row, self._head)
+        size = written_bytes(row, self.head)
         return self._single(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
 
     def loaded(self, table: str, partition_key: str, row_key: str, size: int) -> Operation:
@@ -215,8 +212,8 @@ class OperationMaker:
     ) -> Operation:
         properties = None
         if kind not in _WITHOUT_CONTENT:
-            compared = self._compared.get(table, ())
-            properties = self._data.properties(partition_key, row_key, compared, size)
+            compared = self.compared.get(table, ())
+            properties = self.data.properties(partition_key, row_key, compared, size)
         return new_operation(
             kind=kind,
             partition_key=partition_key,
@@ -241,7 +238,7 @@ class OperationMaker:
         assert isinstance(detail, TracedParts)
         parts, attempts = len(detail.kinds), len(row.shape.attempts)
         for kind, row_key, whole, _ in detail.each():
-            size = part_bytes(whole, parts, attempts, self._head)
+            size = part_bytes(whole, parts, attempts, self.head)
             etag = None
             if stale and kind in _CONDITIONAL:
                 etag, stale = _STALE_ETAG, False
@@ -252,7 +249,7 @@ class OperationMaker:
         query = row.detail if isinstance(row.detail, TracedQuery) else TracedQuery()
         served = shape.outcome.succeeded and row.entities > 0
         if served:
-            exact = not (shape.estimated or count_is_assumed(row, self._head))
+            exact = not (shape.estimated or count_is_assumed(row, self.head))
             keys = key_range(row, entities=row.entities, exact=exact, scanned=row.entities)
         else:
             keys = key_range(row)
@@ -271,5 +268,5 @@ class OperationMaker:
             key_range=keys,
             filter=" and ".join(terms) or None,
             select=query.selected,
-            top=page_limit(query, self._head),
+            top=page_limit(query, self.head),
         )

@@ -8,6 +8,7 @@ delete, its row is still there.
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import operator
 import zlib
 from collections.abc import Callable, Iterator
@@ -116,35 +117,29 @@ class RowScan(NamedTuple):
         return (first is None or row >= first) and (before is None or row < before)
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Effects:
     """What the operations of a batch do to rows, looked up where it matters.
 
-    Args:
+    Attributes:
         amounts: What each operation asks for, without what it asks of every partition.
         without_row: What an operation on one row takes where it is missing, by its kind and what it
             takes otherwise.
         each: What a query takes for a row, where it found none when it was recorded.
     """
 
-    __slots__ = ("_amounts", "_batch", "_each", "_known", "_shifts", "_without_row")
-
-    def __init__(
-        self,
-        batch: Batch,
-        known: list[Known],
-        amounts: list[int],
-        without_row: Callable[[Kind, int], int],
-        each: int = 1,
-    ) -> None:
-        self._batch, self._known, self._amounts = batch, known, amounts
-        self._without_row, self._each = without_row, each
-        self._shifts: list[int] = []
+    batch: Batch
+    known: list[Known]
+    amounts: list[int]
+    without_row: Callable[[Kind, int], int]
+    each: int = 1
+    _shifts: list[int] = dataclasses.field(default_factory=list)
 
     @property
     def shifts(self) -> list[int]:
         """By how many rows each operation on a single row changes its partition, or `OTHER`."""
         if not self._shifts:
-            batch = self._batch
+            batch = self.batch
             self._shifts = [
                 OTHER
                 if not row
@@ -153,7 +148,7 @@ class Effects:
                 else 1
                 if (kind := shape.kind) is _INSERT or (kind in UPSERTS and not known)
                 else -(kind is _DELETE)
-                for shape, row, known in zip(batch.shapes, batch.row_keys, self._known, strict=True)
+                for shape, row, known in zip(batch.shapes, batch.row_keys, self.known, strict=True)
             ]
         return self._shifts
 
@@ -161,30 +156,30 @@ class Effects:
         """The rows that an operation adds, each with 1, and those that it removes, with -1."""
         shift = self.shifts[at]
         if shift != OTHER:
-            yield self._batch.row_keys[at] or "", shift
+            yield self.batch.row_keys[at] or "", shift
         elif isinstance(effect := self.of(at), Changes):
             yield from ((row, 1) for row in effect.added)
             yield from ((row, -1) for row in effect.removed)
 
     def of(self, at: int) -> Changes | RowScan | None:
         """The effect of an operation by its place; None where it has none."""
-        batch = self._batch
+        batch = self.batch
         shape, detail, row = batch.shapes[at], batch.details[at], batch.row_keys[at]
         if not shape.outcome.succeeded:
             return None
-        kind, known = shape.kind, self._known[at]
+        kind, known = shape.kind, self.known[at]
         if row:
-            amount = self._amounts[at]
+            amount = self.amounts[at]
             if kind is _INSERT:
                 return Changes((row,), (row,), (), amount)
-            without = self._without_row(kind, amount) if known else amount
+            without = self.without_row(kind, amount) if known else amount
             if kind in UPSERTS:
                 return Changes((row,), () if known else (row,), (), without)
             return Changes((), (), (row,) if kind is _DELETE else (), without)
         if kind is _QUERY:
             query = detail if isinstance(detail, TracedQuery) else TracedQuery()
             found = batch.entities[at]
-            each = self._amounts[at] / found if found else self._each
+            each = self.amounts[at] / found if found else self.each
             keys = query.partition_from, query.partition_before
             return RowScan(query.row_from, query.row_before, each, keys)
         if not isinstance(detail, TracedParts) or not isinstance(known, tuple):
@@ -202,7 +197,7 @@ class Effects:
         return Changes(tuple(written), tuple(added), tuple(removed))
 
     def keys(self, at: int) -> tuple[str, str]:
-        return self._batch.partition_keys[at] or "", self._batch.row_keys[at] or ""
+        return self.batch.partition_keys[at] or "", self.batch.row_keys[at] or ""
 
 
 class MissingRows:
