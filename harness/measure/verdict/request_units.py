@@ -6,16 +6,14 @@ up. The figures of a run can: which keys were throttled, and how much was used m
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Iterator
 
 from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
-from harness.measure.record.measured import RatesPart
 from harness.measure.verdict.evidence import Evidence
 from harness.model.figures import counted, number, percent, request_units
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
-from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
+from harness.model.target import Throughput
 
 REFUSED = 429
 """The status with which Cosmos DB asks for fewer request units."""
@@ -52,46 +50,52 @@ class Concentration(enum.Enum):
 _UNEVEN = (Concentration.ONE_KEY, Concentration.SOME_KEYS)
 
 
-class ThrottlingCause(enum.Enum):
-    """Why Cosmos DB throttled."""
+class ThrottlingCause(enum.StrEnum):
+    """Why Cosmos DB throttled; the value is that of `VerdictPart.limited_by`."""
 
-    HOT_PARTITION = enum.auto()
-    THROUGHPUT = enum.auto()
-    COSTLY_OPERATION = enum.auto()
-    UNKNOWN = enum.auto()
+    HOT_PARTITION = "partition"
+    THROUGHPUT = "throughput"
+    COSTLY_OPERATION = "operation"
+    UNKNOWN = "unknown"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
     """Throttling of a run against Cosmos DB.
 
     Attributes:
-        keys: All keys; the folded ones together are one.
+        refused: Attempts that were throttled.
+        keys: Number of keys; the folded ones together are one.
         throttled_keys: Those of them with a throttled attempt, without the spared ones.
         spared_keys: Those with none or hardly any, although they had enough attempts.
         most: The key with most throttled attempts; None without one of its own row.
-        most_share: Its share of all throttled attempts.
-        next_share: That of the key with the second most.
+        most_share: Its share of all throttled attempts; ``next_share`` is that of the next key.
         used_per_s: Mean RU/s of the seconds with throttled attempts, all keys together; None if no
             answer named its charge.
         provisioned_per_s: What was provisioned, all accounts together; None if unknown.
         folded: Whether the folded keys are among the throttled; None if no keys are folded.
         costly: Operations that took most of the request units, and of which one takes more than a
             partition has in a second; None without such.
-        throughput: What one account was provisioned with.
     """
 
-    keys: int
-    throttled_keys: int
-    spared_keys: int
-    most: CountedPartition | None
-    most_share: float
-    used_per_s: float | None
-    provisioned_per_s: float | None
-    next_share: float = 0.0
-    folded: bool | None = None
-    costly: CountedOperation | None = None
-    throughput: Throughput = UNKNOWN_THROUGHPUT
+    def __init__(self, evidence: Evidence) -> None:
+        snapshot, self.throughput = evidence.snapshot, evidence.throughput
+        parts, ratio = snapshot.single_partitions, snapshot.throttled_ratio
+        folded = () if snapshot.folded is None else (snapshot.folded,)
+        spared = [part.key for part in parts if _spared(part, ratio * _attempts(part))]
+        self.refused = sum(map(_refused, (*parts, *folded)))
+        shares = [_refused(part) / (self.refused or 1) for part in parts]
+        self.keys = len(parts) + len(folded)
+        self.throttled_keys = sum(
+            _refused(part) > 0 and part.key not in spared for part in (*parts, *folded)
+        )
+        self.spared_keys = len(spared)
+        self.most = max(parts, key=_refused, default=None)
+        self.most_share, self.next_share = (*sorted(shares, reverse=True), 0.0, 0.0)[:2]
+        self.used_per_s = None if snapshot.request_units is None else _used_per_s(snapshot)
+        provisioned = evidence.throughput.ru_per_s
+        self.provisioned_per_s = provisioned and provisioned * max(1, len(snapshot.accounts))
+        self.folded = any(map(_refused, folded)) if folded else None
+        self.costly = _costly(evidence)
 
     @property
     def used_share(self) -> float | None:
@@ -178,7 +182,10 @@ class Throttled:
     @property
     def _at_most(self) -> bool:
         """Whether one key used what no throughput can give to a partition."""
-        return self.most is not None and _rate(self.most) >= NEAR_FROM * MAX_PARTITION_RU_PER_S
+        return (
+            self.most is not None
+            and self.most.request_units_per_s.mean >= NEAR_FROM * MAX_PARTITION_RU_PER_S
+        )
 
     @property
     def _shared(self) -> bool:
@@ -221,7 +228,7 @@ class Throttled:
         """The figures that decide."""
         if self.most is not None and self._at_most:
             of_partition = f"the {MAX_PARTITION_RU_PER_S:,} RU/s that a partition can have at most"
-            return f"one key used {number(_rate(self.most))} of {of_partition}"
+            return f"one key used {number(self.most.request_units_per_s.mean)} of {of_partition}"
         return (
             f"{self._where}, while {number(self.used_per_s or 0.0)} RU/s, "
             f"{percent(self.used_share or 0.0)} of the provisioned "
@@ -243,31 +250,8 @@ class Throttled:
 
 def throttled_by_units(evidence: Evidence) -> Throttled | None:
     """Which keys Cosmos DB throttled, and how much was used meanwhile; None if it did not."""
-    snapshot = evidence.snapshot
-    parts = [part for part in snapshot.partitions if not part.partition.whole_table]
-    ratio = snapshot.throttled_ratio
-    spared = [part.key for part in parts if _spared(part, ratio * _attempts(part))]
-    most, after = (*sorted(parts, key=_refused, reverse=True)[:2], None, None)[:2]
-    folded = 0 if snapshot.folded is None else _refused(snapshot.folded)
-    throttled = sum(map(_refused, parts)) + folded
-    if not throttled:
-        return None
-    provisioned = evidence.throughput.ru_per_s
-    return Throttled(
-        # The folded keys are not counted one by one.
-        keys=len(parts) + (1 if snapshot.folded is not None else 0),
-        throttled_keys=sum(_refused(part) > 0 and part.key not in spared for part in parts)
-        + (1 if folded else 0),
-        spared_keys=len(spared),
-        most=most,
-        most_share=_refused(most) / throttled if most is not None else 0.0,
-        next_share=_refused(after) / throttled if after is not None else 0.0,
-        used_per_s=None if snapshot.request_units is None else _used_per_s(snapshot),
-        provisioned_per_s=provisioned and provisioned * max(1, len(snapshot.accounts)),
-        folded=None if snapshot.folded is None else folded > 0,
-        costly=_costly(evidence),
-        throughput=evidence.throughput,
-    )
+    found = Throttled(evidence)
+    return found if found.refused else None
 
 
 def _costly(evidence: Evidence) -> CountedOperation | None:
@@ -290,10 +274,6 @@ def _refused(part: CountedPartition) -> int:
     return sum(count for (status, _, _), count in part.attempts.items() if status == REFUSED)
 
 
-def _rate(part: CountedPartition) -> float:
-    return 0.0 if part.request_units is None else part.request_units.per_s.mean
-
-
 def _used_per_s(snapshot: Snapshot) -> float:
     """Mean RU/s of the seconds of the window with throttled attempts, else of all of them."""
     seconds = [point for point in snapshot.series if point.throttled_by_status.get(REFUSED)]
@@ -302,24 +282,24 @@ def _used_per_s(snapshot: Snapshot) -> float:
     return sum(used) / len(used) / 100 if used else 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """RU/s of a run against Cosmos DB and their limits; of a watched application in its best 10 s.
 
     Attributes:
-        partition_per_s: Of the partition that used most.
+        name: That of the partition that used most.
+        partition_per_s: Of this partition.
         account_per_s: Of everything, or of the account that used most.
     """
 
-    name: str
-    partition_per_s: float
-    partition_limit: float
-    account_per_s: float
-    throughput: Throughput
+    def __init__(self, evidence: Evidence, name: str) -> None:
+        self.name, self.throughput = name, evidence.throughput
+        most = evidence.costliest
+        self.partition_per_s = 0.0 if most is None else evidence.rate(most.request_units_per_s)
+        self.account_per_s = evidence.rate(evidence.snapshot.account_request_units)
 
     @property
     def partition_over(self) -> bool:
-        return self.partition_per_s > self.partition_limit
+        return self.partition_per_s > self.throughput.partition_ru_per_s
 
     @property
     def account_over(self) -> bool:
@@ -329,7 +309,7 @@ class Usage:
     @property
     def described(self) -> str:
         """The rates and their limits, as a part of a sentence."""
-        share = percent(self.partition_per_s / self.partition_limit)
+        share = percent(self.partition_per_s / self.throughput.partition_ru_per_s)
         provisioned = self.throughput.ru_per_s
         everything = f"everything together {number(self.account_per_s)}"
         if provisioned is None:
@@ -341,21 +321,6 @@ class Usage:
             f"{self.name} used {number(self.partition_per_s)} RU/s ({share} of "
             f"{share_words(self.throughput)}), {everything}"
         )
-
-
-def usage_of(evidence: Evidence, name: str) -> Usage:
-    """The RU/s of a run; ``name`` is that of the partition that used most."""
-    snapshot, most = evidence.snapshot, evidence.costliest
-    rates = RatesPart()
-    if most is not None and most.request_units is not None:
-        rates = most.request_units.per_s
-    return Usage(
-        name=name,
-        partition_per_s=evidence.rate(rates),
-        partition_limit=evidence.throughput.partition_ru_per_s,
-        account_per_s=evidence.rate(snapshot.account_request_units),
-        throughput=evidence.throughput,
-    )
 
 
 def share_words(throughput: Throughput) -> str:
@@ -400,7 +365,7 @@ def unit_sentences(evidence: Evidence, name: str) -> Iterator[str]:
         )
     yield used
     if evidence.length_s > 0:
-        yield usage_of(evidence, name).described
+        yield Usage(evidence, name).described
     costs = [
         f"{part.kind} {request_units(part.request_units_each)} RU each, {percent(share)} of all"
         for part, share in by_cost(snapshot)[:_MOST_SHOWN]

@@ -23,7 +23,7 @@ from harness.measure.verdict.observations import (
     throttling_words,
     waiting_words,
 )
-from harness.measure.verdict.request_units import ThrottlingCause, throttled_by_units, usage_of
+from harness.measure.verdict.request_units import Usage, throttled_by_units
 from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.model.outcome import Scope, throttled_of
 from harness.model.target import TARGET_ENTITY_BYTES
@@ -64,12 +64,6 @@ _DECISIVE = {
 }
 _TELLING = (Topic.RATE, Topic.ATTEMPTS, Topic.LATENCY)
 """Topics of the evidence that decide a verdict, or say more than its sentence."""
-_LIMITS_IN_UNITS = {
-    ThrottlingCause.HOT_PARTITION: "partition",
-    ThrottlingCause.THROUGHPUT: "throughput",
-    ThrottlingCause.COSTLY_OPERATION: "operation",
-    ThrottlingCause.UNKNOWN: "unknown",
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +250,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     snapshot, throttling = evidence.snapshot, evidence.throttling
     units = throttled_by_units(evidence) if evidence.kind.charges else None
     of_account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
-    by = evidence.throttled_by if units is None else _LIMITS_IN_UNITS[units.cause]
+    by = evidence.throttled_by if units is None else units.cause.value
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
     if units is None and evidence.enforced is None:
         course = f"{_others(evidence, of_account, by)}{course}"
@@ -432,7 +426,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
     """The verdict on a run against Cosmos DB, in request units."""
     most = evidence.costliest
-    usage = usage_of(evidence, "no partition" if most is None else named(most))
+    usage = Usage(evidence, "no partition" if most is None else named(most))
     over = usage.partition_over or usage.account_over
     return _verdict(
         VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
