@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
@@ -41,21 +40,8 @@ MANY_FROM = 0.1
 _MOST_SHOWN = 3
 
 
-class Topic(enum.Enum):
-    """What a sentence of the evidence is about, in the order of the sentences."""
-
-    RATE = enum.auto()
-    SHARES = enum.auto()
-    CHARGES = enum.auto()
-    QUERIES = enum.auto()
-    ATTEMPTS = enum.auto()
-    THROTTLING = enum.auto()
-    TIME_OUTS = enum.auto()
-    FAILURES = enum.auto()
-    APPLICATION = enum.auto()
-    LATENCY = enum.auto()
-    WAITING = enum.auto()
-    GENERATOR = enum.auto()
+Topic = Callable[[Evidence], Iterator[str]]
+"""Sentences about one topic, each without its full stop."""
 
 
 def attempts_answered(snapshot: Snapshot, status: int, *codes: str) -> int:
@@ -186,12 +172,12 @@ def all_wait(users: int) -> str:
 
 def sentences(evidence: Evidence, first: Container[Topic] = ()) -> tuple[str, ...]:
     """What was measured, a sentence with figures each; those about the topics ``first`` first."""
-    topics = sorted(_SENTENCES, key=lambda topic: topic not in first)
-    lines = [line for topic in topics for line in _SENTENCES[topic](evidence)]
+    topics = sorted(_TOPICS, key=lambda topic: topic not in first)
+    lines = [line for topic in topics for line in topic(evidence)]
     return tuple(line[0].upper() + line[1:] + "." for line in lines)
 
 
-def _mean_rate(evidence: Evidence) -> Iterator[str]:
+def of_rate(evidence: Evidence) -> Iterator[str]:
     if evidence.length_s > 0:
         yield _rate(evidence)
     else:
@@ -291,7 +277,7 @@ def _queries(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _attempts(evidence: Evidence) -> Iterator[str]:
+def of_attempts(evidence: Evidence) -> Iterator[str]:
     snapshot = evidence.snapshot
     attempts = counted(snapshot.counts.attempts, "attempt")
     if not snapshot.throttled:
@@ -379,7 +365,7 @@ def _failed(evidence: Evidence) -> Iterator[str]:
                 )
 
 
-def _latencies(evidence: Evidence) -> Iterator[str]:
+def of_latency(evidence: Evidence) -> Iterator[str]:
     service, response = evidence.snapshot.service_ms, evidence.snapshot.response_ms
     if service is None or evidence.length_s <= 0:
         return
@@ -389,7 +375,7 @@ def _latencies(evidence: Evidence) -> Iterator[str]:
     yield words
 
 
-def _waiting(evidence: Evidence) -> Iterator[str]:
+def of_waiting(evidence: Evidence) -> Iterator[str]:
     service, latency_s = evidence.snapshot.service_ms, evidence.latency_s
     if service is None or latency_s is None or evidence.length_s <= 0:
         return
@@ -436,7 +422,7 @@ def _application(evidence: Evidence) -> Iterator[str]:
         yield f"{more}{counted(len(known), 'client')} (user agents) sent requests"
 
 
-def _generator(evidence: Evidence) -> Iterator[str]:
+def of_generator(evidence: Evidence) -> Iterator[str]:
     generator = evidence.generator
     if (watched := evidence.watched) is not None:
         yield (
@@ -484,17 +470,18 @@ def _capacity(capacity: CapacityPart, unit: CountedUnit) -> Iterator[str]:
         yield f"there were {counted(len(capacity.machines), 'machine')}"
 
 
-_SENTENCES: dict[Topic, Callable[[Evidence], Iterator[str]]] = {
-    Topic.RATE: _mean_rate,
-    Topic.SHARES: _shares,
-    Topic.CHARGES: _charged,
-    Topic.QUERIES: _queries,
-    Topic.ATTEMPTS: _attempts,
-    Topic.THROTTLING: _throttled,
-    Topic.TIME_OUTS: _timed_out,
-    Topic.FAILURES: _failed,
-    Topic.APPLICATION: _application,
-    Topic.LATENCY: _latencies,
-    Topic.WAITING: _waiting,
-    Topic.GENERATOR: _generator,
-}
+_TOPICS: tuple[Topic, ...] = (
+    of_rate,
+    _shares,
+    _charged,
+    _queries,
+    of_attempts,
+    _throttled,
+    _timed_out,
+    _failed,
+    _application,
+    of_latency,
+    of_waiting,
+    of_generator,
+)
+"""In the order of the sentences."""

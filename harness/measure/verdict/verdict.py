@@ -12,12 +12,16 @@ from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence, best_over
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
-    Topic,
     all_wait,
     costly_words,
     gap_words,
     likely_words,
     named,
+    of_attempts,
+    of_generator,
+    of_latency,
+    of_rate,
+    of_waiting,
     sentences,
     throttled_words,
     throttling_words,
@@ -58,11 +62,11 @@ _SEARCH_LIMITS = {
 
 
 _DECISIVE = {
-    VerdictResult.CLIENT_LIMITED: (Topic.RATE, Topic.GENERATOR),
-    VerdictResult.ENDPOINT_LIMITED: (Topic.RATE, Topic.LATENCY, Topic.WAITING),
-    VerdictResult.THROTTLED: (Topic.RATE, Topic.LATENCY),
+    VerdictResult.CLIENT_LIMITED: (of_rate, of_generator),
+    VerdictResult.ENDPOINT_LIMITED: (of_rate, of_latency, of_waiting),
+    VerdictResult.THROTTLED: (of_rate, of_latency),
 }
-_TELLING = (Topic.RATE, Topic.ATTEMPTS, Topic.LATENCY)
+_TELLING = (of_rate, of_attempts, of_latency)
 """Topics of the evidence that decide a verdict, or say more than its sentence."""
 
 
