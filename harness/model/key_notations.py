@@ -81,14 +81,9 @@ class Notation:
     least: int = 1
 
     def matches(self, text: str) -> bool:
-        found = self.pattern.fullmatch(text)
-        if found is None or self.read is None:
-            return found is not None
-        try:
-            self.read(found.groupdict(""))
-        except (ValueError, OverflowError):
-            return False
-        return True
+        if self.read is None:
+            return self.pattern.fullmatch(text) is not None
+        return self.value(text) is not None
 
     def value(self, text: str) -> int | None:
         """UTC microseconds of a text; None for forms without a value, and for other texts."""
@@ -165,14 +160,12 @@ def _ulid(parts: Mapping[str, str]) -> int:
     return _plausible(milliseconds * 1000)
 
 
-def _object_id(parts: Mapping[str, str]) -> int:
-    return _plausible(int(parts["t"], 16) * 1_000_000)
+def _hexadecimal(unit_us: int) -> _Read:
+    """Reads a count of units since the epoch in hexadecimal digits."""
+    return lambda parts: _plausible(int(parts["t"].replace("-", ""), 16) * unit_us)
 
 
-def _guid_7(parts: Mapping[str, str]) -> int:
-    return _plausible(int(parts["t"].replace("-", ""), 16) * 1000)
-
-
+_GUID_7 = _hexadecimal(1000)
 _FIELDS = {
     "yyyy": r"(?P<y>(?:19|20)\d\d)",
     "MMM": rf"(?P<m>{'|'.join(_MONTHS)})",
@@ -264,7 +257,7 @@ NOTATIONS = (
         "GUID, version 7",
         TokenKind.TIMED_ID,
         "(?P<t>X{8}-X{4})-7X{3}-[89abAB]X{3}-X{12}",
-        _guid_7,
+        _GUID_7,
         pieces=9,
     ),
     _form("GUID", TokenKind.GUID, "X{8}-(?:X{4}-){3}X{12}", pieces=9),
@@ -315,14 +308,14 @@ NOTATIONS = (
         "GUID, version 7, 32 hex digits",
         TokenKind.TIMED_ID,
         "(?P<t>X{12})7X{3}[89abAB]X{15}",
-        _guid_7,
+        _GUID_7,
     ),
     _form("GUID or MD5, 32 hex digits", TokenKind.GUID, "(?=.*[a-fA-F])(?=.*[0-9])X{32}"),
     _form(
         "object id, 24 hex digits",
         TokenKind.TIMED_ID,
         "(?=.*[a-fA-F])(?P<t>X{8})X{16}",
-        _object_id,
+        _hexadecimal(1_000_000),
         least=5,
     ),
 )

@@ -66,8 +66,7 @@ class _Table:
     keys: KeySample = dataclasses.field(default_factory=KeySample)
     rows: BusiestRows = dataclasses.field(default_factory=BusiestRows)
 
-    def merge(self, other: _Table) -> None:
-        merge_fields(self, other)
+    merge = merge_fields
 
     def part(self, name: str) -> TableBehaviourPart:
         return TableBehaviourPart(

@@ -83,11 +83,7 @@ class GeneratorLog:
 
     def view(self, start: int, end: int) -> SampledGenerator:
         """The generator over the UTC seconds from ``start`` to before ``end``."""
-        windows = [
-            inside
-            for samples in self._samples.values()
-            if (inside := [sample for sample in samples if start <= sample.second < end])
-        ]
+        windows = list(self._windows(start, end).values())
         every = [sample for window in windows for sample in window]
         means = sorted((_mean([s.cpu_percent for s in window]) for window in windows), reverse=True)
         busy = [_mean([float(s.cpu_percent >= BUSY_PERCENT) for s in w]) for w in windows]
@@ -104,6 +100,14 @@ class GeneratorLog:
             machine_by_second=dict(self._machine),
             others_by_second=self._others(),
         )
+
+    def _windows(self, start: int, end: int) -> dict[str, list[CpuSample]]:
+        """The samples of each worker from ``start`` to before ``end`` that has any."""
+        windows = (
+            (worker, [sample for sample in samples if start <= sample.second < end])
+            for worker, samples in self._samples.items()
+        )
+        return {worker: window for worker, window in windows if window}
 
     def _others(self) -> dict[int, float]:
         """By second what processes that do not belong to the run used of a machine, at most."""
@@ -128,26 +132,21 @@ class GeneratorLog:
         A worker on one core of a machine, and another on another core, share the machine.
         """
         start, end, service = snapshot.start, snapshot.end, snapshot.service_ms
-        windows = {
-            worker: [sample for sample in samples if start <= sample.second < end]
-            for worker, samples in self._samples.items()
-            if worker in self._machines
-        }
-        cpu_s = sum(sample.cpu_s for window in windows.values() for sample in window)
+        by_machine: dict[str, dict[str, list[CpuSample]]] = {}
+        cpu_s = 0.0
+        for worker, window in self._windows(start, end).items():
+            if (machine := self._machines.get(worker)) is not None:
+                by_machine.setdefault(machine.id, {})[worker] = window
+                cpu_s += sum(sample.cpu_s for sample in window)
         if cpu_s <= 0 or service is None:
             return None
         entities = snapshot.entities_per_s.mean * snapshot.length_s
-        by_machine: dict[str, list[str]] = {}
-        for worker, window in windows.items():
-            if window:
-                by_machine.setdefault(self._machines[worker].id, []).append(worker)
         return CapacityPart(
             session=session,
             operations_per_cpu_s=rounded(service.count / cpu_s),
             entities_per_cpu_s=rounded(entities / cpu_s),
             machines=tuple(
-                self._load_of(identity, {worker: windows[worker] for worker in workers})
-                for identity, workers in by_machine.items()
+                self._load_of(identity, windows) for identity, windows in by_machine.items()
             ),
         )
 

@@ -25,6 +25,18 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
+def merge_fields(into: Any, more: Any) -> None:
+    """Add each field of ``more``: a number, counts by name, or what has a ``merge`` of its own."""
+    for name in into.__slots__:
+        mine, other = getattr(into, name), getattr(more, name)
+        if isinstance(mine, int):
+            setattr(into, name, mine + other)
+        elif isinstance(mine, dict):
+            add_counts(mine, other)
+        elif not isinstance(mine, str):
+            mine.merge(other)
+
+
 @dataclasses.dataclass(slots=True)
 class Counts:
     """Numbers of operations, by how far they came, and what they moved. Without loading.
@@ -48,20 +60,7 @@ class Counts:
     bytes_sent: int = 0
     bytes_received: int = 0
 
-    def merge(self, other: Counts) -> None:
-        merge_fields(self, other)
-
-
-def merge_fields(into: Any, more: Any) -> None:
-    """Add each field of ``more``: a number, counts by name, or what has a ``merge`` of its own."""
-    for name in into.__slots__:
-        mine, other = getattr(into, name), getattr(more, name)
-        if isinstance(mine, int):
-            setattr(into, name, mine + other)
-        elif isinstance(mine, dict):
-            add_counts(mine, other)
-        elif not isinstance(mine, str):
-            mine.merge(other)
+    merge = merge_fields
 
 
 def sums_of(tally: Any) -> dict[str, Any]:
@@ -141,8 +140,7 @@ class AccountTally:
         for attempt in result.attempts[result.reported :]:
             self.add_attempt(attempt)
 
-    def merge(self, other: AccountTally) -> None:
-        merge_fields(self, other)
+    merge = merge_fields
 
 
 @dataclasses.dataclass(slots=True)
@@ -170,8 +168,7 @@ class KindTally:
                 self.entities_wanted += wanted
                 self.entities_missed += max(0, wanted - result.entities_returned)
 
-    def merge(self, other: KindTally) -> None:
-        merge_fields(self, other)
+    merge = merge_fields
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -84,9 +84,9 @@ def reachable(
             return _ANYTHING
         rates = snapshot.account_request_units if form.of == "account" else units.per_s
         return _rate(rates, snapshot, extent, digits=2)
-    for percentile in PERCENTILES:
-        if form.metric == f"p{percentile}":
-            return _percentile(percentile, getattr(holder, f"{form.of}_ms"), snapshot, extent)
+    if form.unit is Unit.LATENCY:
+        view = getattr(holder, f"{form.of}_ms")
+        return _percentile(int(form.metric[1:]), view, snapshot, extent)
     return _ANYTHING
 
 

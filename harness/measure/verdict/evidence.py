@@ -6,7 +6,12 @@ import dataclasses
 from functools import cached_property
 
 from harness.measure.counts.generator import BUSY_PERCENT, SampledGenerator
-from harness.measure.counts.snapshot import CountedAccount, CountedPartition, Snapshot
+from harness.measure.counts.snapshot import (
+    CountedAccount,
+    CountedOperation,
+    CountedPartition,
+    Snapshot,
+)
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.measured import OTHERS, GeneratorPart, RatesPart
@@ -52,21 +57,6 @@ class ClientLimit:
 
     by: str
     why: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scans:
-    """The queries of the whole run and their entities; ``uncertain`` ones have a lower bound.
-
-    ``wanted`` and ``missed`` are of the queries whose missing entities are known.
-    """
-
-    queries: int
-    entities: int
-    returned: int
-    uncertain: int
-    wanted: int = 0
-    missed: int = 0
 
 
 def best_over(length_s: int) -> str:
@@ -194,22 +184,15 @@ class Evidence:
         silences = None if late else silences_of(snapshot)
         return found.model_copy(update={"silences": silences})
 
-    @cached_property
-    def scans(self) -> Scans:
-        queries = [part for part in self.snapshot.operations if part.type == Kind.QUERY]
-        return Scans(
-            queries=sum(part.count for part in queries),
-            entities=sum(part.entities for part in queries),
-            returned=sum(part.entities_returned for part in queries),
-            wanted=sum(part.entities_wanted for part in queries),
-            missed=sum(part.entities_missed for part in queries),
-            uncertain=sum(part.uncertain for part in queries),
-        )
+    @property
+    def queries(self) -> list[CountedOperation]:
+        return [part for part in self.snapshot.operations if part.type == Kind.QUERY]
 
     @property
     def queries_are_most(self) -> bool:
         """Whether scanned entities are more than half of all counted entities."""
-        return self.scans.entities * 2 > self.snapshot.counts.entities
+        scanned = sum(part.entities for part in self.queries)
+        return scanned * 2 > self.snapshot.counts.entities
 
     @property
     def most_throttled_account(self) -> CountedAccount | None:

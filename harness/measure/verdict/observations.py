@@ -250,23 +250,23 @@ def _rate(evidence: Evidence) -> str:
 
 
 def _queries(evidence: Evidence) -> Iterator[str]:
-    scans, unit = evidence.scans, evidence.unit
-    if not scans.entities:
+    queries, unit = evidence.queries, evidence.unit
+    if not (scanned := sum(part.entities for part in queries)):
         return
-    share = scans.entities / evidence.snapshot.counts.entities
+    share = percent(scanned / evidence.snapshot.counts.entities)
     sentence = (
-        f"queries scanned {unit.counted(scans.entities)}, {percent(share)} of "
-        f"all counted {unit.many}, and returned {scans.returned:,}"
+        f"queries scanned {unit.counted(scanned)}, {share} of all counted {unit.many}, and "
+        f"returned {sum(part.entities_returned for part in queries):,}"
     )
-    if scans.uncertain:
-        queries = counted(scans.queries, "query", "queries")
-        sentence += f"; for {scans.uncertain:,} of {queries} this is a lower bound"
+    if uncertain := sum(part.uncertain for part in queries):
+        of = counted(sum(part.count for part in queries), "query", "queries")
+        sentence += f"; for {uncertain:,} of {of} this is a lower bound"
     yield sentence
-    if scans.wanted:
+    if wanted := sum(part.entities_wanted for part in queries):
+        missed = sum(part.entities_missed for part in queries)
         yield (
-            f"queries by key bounds missed {scans.missed:,} of "
-            f"{unit.counted(scans.wanted)} that they asked for "
-            f"({percent(scans.missed / scans.wanted)})"
+            f"queries by key bounds missed {missed:,} of {unit.counted(wanted)} that they asked "
+            f"for ({percent(missed / wanted)})"
         )
     over = [part for part in evidence.snapshot.partitions if part.partition.whole_table]
     if rate := sum(part.entities_per_s.mean for part in over):
