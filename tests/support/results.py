@@ -22,5 +22,7 @@ def add_all(ledger: Ledger, results: Iterable[Result]) -> Ledger:
     for result in results:
         ledger.note_due()
         ledger.note_sent()
+        for attempt in result.attempts[: result.reported]:
+            ledger.add_attempt(result.operation, attempt)
         ledger.add(result)
     return ledger

@@ -56,18 +56,18 @@ class Delta:
     """
 
     source: str
-    folding: bool
-    lost: list[str]
-    tally: Tally
-    partitions: dict[str, PartitionTally]
-    folded: PartitionTally | None
-    accessed: bytes
-    throttled: bytes
-    heat: HeatMap
-    service: LatencyCourse
-    response: LatencyCourse
-    errors: list[dict[str, Any]]
-    errors_dropped: int
+    folding: bool = False
+    lost: list[str] = dataclasses.field(default_factory=list)
+    tally: Tally = dataclasses.field(default_factory=Tally)
+    partitions: dict[str, PartitionTally] = dataclasses.field(default_factory=dict)
+    folded: PartitionTally | None = None
+    accessed: bytes = b""
+    throttled: bytes = b""
+    heat: HeatMap = dataclasses.field(default_factory=HeatMap)
+    service: LatencyCourse = dataclasses.field(default_factory=LatencyCourse)
+    response: LatencyCourse = dataclasses.field(default_factory=LatencyCourse)
+    errors: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    errors_dropped: int = 0
 
 
 class Ledger:
@@ -96,14 +96,8 @@ class Ledger:
         self._start_delta()
 
     def _start_delta(self) -> None:
-        self._tally = Tally()
-        self._rows: dict[str, PartitionTally] = {}
-        self._folded: PartitionTally | None = None
-        self._heat = HeatMap()
-        self._service, self._response = LatencyCourse(), LatencyCourse()
-        self._lost: list[str] = []
-        self._errors: list[dict[str, Any]] = []
-        self._errors_dropped = 0
+        self._delta = Delta(source=self._source)
+        self._tally, self._rows = self._delta.tally, self._delta.partitions
         self._slot_s = (0.0, 0.0)
 
     def open_window(self, start_s: float, end_s: float) -> None:
@@ -186,7 +180,7 @@ class Ledger:
         if not self._added:
             return
         results, self._added = self._added, []
-        tally, heat = self._tally, self._heat
+        tally, heat = self._tally, self._delta.heat
         start, end = self._window
         groups: dict[tuple[str, int, bool], list[Result]] = {}
         accessed: dict[str, int] = {}
@@ -246,9 +240,9 @@ class Ledger:
             tally.add(label, second, group)
             service_s = [result.service_s for result in group]
             response_s = [took for result in group if (took := result.response_s) is not None]
-            self._service.add(second, service_s)
+            self._delta.service.add(second, service_s)
             if response_s:
-                self._response.add(second, response_s)
+                self._delta.response.add(second, response_s)
             if in_window:
                 tally.kinds[label].latencies.record(service_s, response_s)
         tally.add_attempts(attempts)
@@ -287,14 +281,14 @@ class Ledger:
         if attempt.throttled:
             key = operation.partition
             self._tally.throttled[attempt.status].add(second, 1)
-            self._heat.add_throttled(key, second)
+            self._delta.heat.add_throttled(key, second)
             self._weights.throttle(key)
         if self._errors_kept >= ERROR_CAP:
-            self._errors_dropped += 1
+            self._delta.errors_dropped += 1
             return
         self._errors_kept += 1
         account = self._account(operation.partition_key) if self._accounts else ""
-        self._errors.append(
+        self._delta.errors.append(
             {
                 "time_s": round(attempt.sent_s, 6),
                 **({"account": account} if account else {}),
@@ -316,23 +310,10 @@ class Ledger:
     def drain(self) -> Delta:
         """What was counted since the last drain. The ledger starts again from zero."""
         self._count_added()
-        self._heat.settle()
-        accessed, throttled = self._weights.drain()
-        delta = Delta(
-            source=self._source,
-            folding=bool(self._folding),
-            lost=self._lost,
-            tally=self._tally,
-            partitions=self._rows,
-            folded=self._folded,
-            accessed=accessed,
-            throttled=throttled,
-            heat=self._heat,
-            service=self._service,
-            response=self._response,
-            errors=self._errors,
-            errors_dropped=self._errors_dropped,
-        )
+        delta = self._delta
+        delta.heat.settle()
+        delta.folding = bool(self._folding)
+        delta.accessed, delta.throttled = self._weights.drain()
         self._start_delta()
         self._promote(delta.tally)
         return delta
@@ -352,15 +333,16 @@ class Ledger:
         if delta.folded is not None:
             self._fold().merge(delta.folded)
         self._weights.merge(delta.accessed, delta.throttled)
-        self._heat.merge(delta.heat)
-        self._service.merge(delta.service)
-        self._response.merge(delta.response)
-        room = max(0, ERROR_CAP - len(self._errors))
-        self._errors += delta.errors[:room]
-        self._errors_dropped += delta.errors_dropped + len(delta.errors[room:])
+        whole = self._delta
+        whole.heat.merge(delta.heat)
+        whole.service.merge(delta.service)
+        whole.response.merge(delta.response)
+        room = max(0, ERROR_CAP - len(whole.errors))
+        whole.errors += delta.errors[:room]
+        whole.errors_dropped += delta.errors_dropped + len(delta.errors[room:])
         self._promote(delta.tally)
         # A ledger that merges is never drained, so that the list would grow without end.
-        self._lost = []
+        whole.lost = []
 
     def snapshot(self, *, start: int, end: int, latencies: bool = True) -> Snapshot:
         """The content now, with rates and percentiles from ``start`` to before ``end``, UTC.
@@ -386,9 +368,9 @@ class Ledger:
             for key, row in self._rows.items()
         ]
         folded = None
-        if self._folded is not None:
+        if (rest := self._delta.folded) is not None:
             folded = partition_part(
-                FOLDED, self._folded, start, end, exact=True, latencies=latencies, charged=charged
+                FOLDED, rest, start, end, exact=True, latencies=latencies, charged=charged
             )
         return snapshot_of(
             self._tally,
@@ -397,9 +379,9 @@ class Ledger:
             accounts=self._accounts,
             start=start,
             end=end,
-            heat=self._heat.view(),
-            service_over_time=self._service.view() if latencies else None,
-            response_over_time=self._response.view() if latencies else None,
+            heat=self._delta.heat.view(),
+            service_over_time=self._delta.service.view() if latencies else None,
+            response_over_time=self._delta.response.view() if latencies else None,
             series=latencies,
             rows=self._rows,
         )
@@ -450,7 +432,7 @@ class Ledger:
     def errors(self) -> tuple[list[dict[str, Any]], int]:
         """Failed attempts with what the service's support asks for, and how many were not kept."""
         self._count_added()
-        return self._errors, self._errors_dropped
+        return self._delta.errors, self._delta.errors_dropped
 
     def close(self) -> None:
         """Release the sketches at the end of the process. Nothing can be counted after that.
@@ -474,15 +456,15 @@ class Ledger:
         return row
 
     def _fold(self) -> PartitionTally:
-        if self._folded is None:
-            self._folded = PartitionTally()
-        return self._folded
+        if self._delta.folded is None:
+            self._delta.folded = PartitionTally()
+        return self._delta.folded
 
     def _promote(self, tally: Tally) -> None:
         """Give the rows of light keys to keys that became heavy with ``tally``."""
         for second, _ in tally.series["operations"].items():
             self._latest_s = max(self._latest_s, second + 1.0)
-        if not self._folding and self._folded is None:
+        if not self._folding and self._delta.folded is None:
             return
         for loser, winner in self._weights.swaps(self._tracked, self._cap):
             row = self._rows.pop(loser, None)
@@ -491,5 +473,5 @@ class Ledger:
                 self._fold().merge(row)
             del self._tracked[loser]
             self._partial.discard(loser)
-            self._lost.append(loser)
+            self._delta.lost.append(loser)
             self._tracked[winner] = self._latest_s

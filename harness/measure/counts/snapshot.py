@@ -326,6 +326,7 @@ def snapshot_of(
         )
     for part in [*partitions, *filter(None, [folded])]:
         add_counts(attempts, part.attempts)
+    partitions = sorted(partitions, key=_hottest_first)
     return Snapshot(
         start=start,
         end=end,
@@ -336,17 +337,7 @@ def snapshot_of(
         reads_per_s=_ratio(reads, end - start),
         writes_per_s=_ratio(writes, end - start),
         operations=tuple(operations),
-        partitions=tuple(
-            sorted(
-                partitions,
-                key=lambda part: (
-                    -_units_per_s(part),
-                    -part.entities_per_s.mean,
-                    -part.entities,
-                    part.key,
-                ),
-            )
-        ),
+        partitions=tuple(partitions),
         folded=folded,
         accounts=tuple(
             account_part(name, tally.accounts.get(name, AccountTally()), start, end, charged)
@@ -359,6 +350,10 @@ def snapshot_of(
         request_units=request_units_of(tally.series["charges"], start, end) if charged else None,
         **overall.views(),
     )
+
+
+def _hottest_first(part: CountedPartition) -> tuple[float, float, int, str]:
+    return -_units_per_s(part), -part.entities_per_s.mean, -part.entities, part.key
 
 
 def _costliest(

@@ -1,11 +1,6 @@
-"""The counts of each of several accounts: they add up, and merge in any order."""
+"""The counts of each of several accounts."""
 
 from __future__ import annotations
-
-import collections
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
 from harness.model.operation import Kind, Operation
@@ -33,50 +28,6 @@ def result_of(key: str, second: int, entities: int, refused: int, reported: int 
         entities=entities,
         reported=reported,
     )
-
-
-RESULTS = st.lists(
-    st.builds(
-        result_of,
-        st.integers(0, 12).map("key{}".format),
-        st.integers(0, 8),
-        st.integers(0, 100),
-        st.integers(0, 3),
-    ),
-    max_size=40,
-)
-
-
-@given(workers=st.lists(RESULTS, min_size=1, max_size=3), cap=st.integers(1, 20))
-def test_the_accounts_have_what_their_partitions_have(
-    workers: list[list[Result]], cap: int
-) -> None:
-    """Also for partitions without a row, through any number of workers; nothing is left over."""
-    master = Ledger("master", cap, accounts=NAMES)
-    wanted: dict[str, collections.Counter[object]] = {name: collections.Counter() for name in NAMES}
-    for number, results in enumerate(workers):
-        worker = Ledger(f"w{number}", cap, accounts=NAMES)
-        for result in results:
-            worker.add(result)
-            counted = wanted[NAMES[account_of(result.operation.partition_key, len(NAMES))]]
-            counted["entities"] += result.entities
-            counted[BUSY] += len(result.attempts) - 1
-            counted[OK] += 1
-        master.merge(worker.drain())
-    snapshot = master.snapshot(start=START, end=START + 10)
-    assert [part.name for part in snapshot.accounts] == list(NAMES)
-    for part in snapshot.accounts:
-        counted = wanted[part.name]
-        assert part.entities == counted["entities"]
-        assert part.attempts == {seen: counted[seen] for seen in (BUSY, OK) if counted[seen]}
-        assert part.throttled(Scope.ACCOUNT) == counted[BUSY]
-        assert round(part.entities_per_s.mean * 10) == counted["entities"]
-        assert round(part.transactions_per_s * 10) == counted[BUSY] + counted[OK]
-    assert sum(part.entities for part in snapshot.accounts) == snapshot.counts.entities
-    requests = sum(sum(part.attempts.values()) for part in snapshot.accounts)
-    assert requests == snapshot.counts.attempts
-    for row in snapshot.partitions:
-        assert row.account == NAMES[account_of(row.key, len(NAMES))]
 
 
 def test_an_attempt_that_was_told_early_counts_once() -> None:

@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import ERROR_CAP, Ledger
 from harness.measure.counts.snapshot import CountedPartition, Snapshot, attempts_by_status
 from harness.measure.counts.tally import PartitionTally
+from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record_builder import Unfinished, broken_invariants
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
+from harness.model.partition import account_of
 from tests.support.evidence import evidence, recorded
 from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
 START = 1_700_000_000
 END = START + 30
-SINGLE = [kind for kind in Kind if kind not in (Kind.QUERY, Kind.TRANSACTION)]
+ACCOUNTS = ("east", "west", "north")
 
 
 def attempt(status: int = 204, code: str = "", second: float = 0.0, **rest: Any) -> Attempt:
@@ -43,9 +45,9 @@ def result(
     return done(asked, START + second, **more)
 
 
-def counted(results: list[Result], cap: int = 200, source: str = "local") -> Ledger:
+def counted(results: list[Result], cap: int = 200, **more: Any) -> Ledger:
     """A ledger that counted these."""
-    ledger = Ledger(source, cap)
+    ledger = Ledger(cap=cap, **more)
     ledger.open_window(START, END)
     return add_all(ledger, results)
 
@@ -64,6 +66,7 @@ some_attempt = st.builds(
     code=st.sampled_from(["", "ServerBusy", "OperationTimedOut"]),
     second=st.floats(0, 29),
     scope=st.sampled_from(Scope),
+    request_charge=st.integers(0, 5000),
 )
 some_result = st.builds(
     result,
@@ -80,6 +83,8 @@ some_result = st.builds(
     estimated=st.booleans(),
     wanted=st.none() | st.integers(0, 100),
 )
+# Those of which all attempts but the last were told before the operation ended.
+some_result |= some_result.map(lambda one: dataclasses.replace(one, reported=len(one.attempts) - 1))
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,7 +98,7 @@ def test_however_results_are_split_the_sums_are_the_same(
     """Any spread over workers and drains, merged in any order, is one ledger that saw it all."""
     deltas = []
     for worker in range(2):
-        ledger = Ledger(f"w{worker}")
+        ledger = Ledger(f"w{worker}", accounts=ACCOUNTS)
         ledger.open_window(START, END)
         for drain in range(2):
             for one, of_worker, in_drain in split:
@@ -101,10 +106,10 @@ def test_however_results_are_split_the_sums_are_the_same(
                     add_all(ledger, [one])
             deltas.append(over_the_wire(ledger.drain()))
     rng.shuffle(deltas)
-    master = Ledger("master")
+    master = Ledger("master", accounts=ACCOUNTS)
     for delta in deltas:
         master.merge(delta)
-    whole = counted([one for one, _, _ in split])
+    whole = counted([one for one, _, _ in split], accounts=ACCOUNTS)
     assert seen(master) == seen(whole)
 
 
@@ -127,22 +132,23 @@ def test_what_queries_missed_is_counted_where_they_succeeded() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(some_result, max_size=30))
-def test_sums_agree_with_each_other(results: list[Result]) -> None:
+@given(st.lists(some_result, max_size=30), st.integers(1, 6))
+def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
     """Whichever way the results are grouped, the groups add up to all of them."""
-    snapshot = seen(counted(results))
+    snapshot = seen(counted(results, cap, accounts=ACCOUNTS))
     counts = snapshot.counts
+    rows = [*snapshot.partitions, *filter(None, [snapshot.folded])]
     attempts = sum(len(one.attempts) for one in results)
     assert counts.operations == len(results) == sum(snapshot.outcomes.values())
     assert counts.attempts == attempts == sum(snapshot.attempts.values())
     assert counts.attempts == sum(attempts_by_status(snapshot.attempts).values())
     entities = sum(one.entities for one in results)
     assert counts.entities == entities
-    assert sum(view.entities for view in snapshot.partitions) == entities
+    assert sum(view.entities for view in rows) == entities
     assert sum(view.entities for view in snapshot.operations) == entities
     assert sum(point.entities for point in snapshot.series) == entities
     assert sum(point.attempts for point in snapshot.series) == attempts
-    rate = sum(view.entities_per_s.mean for view in snapshot.partitions)
+    rate = sum(view.entities_per_s.mean for view in rows)
     assert snapshot.entities_per_s.mean == pytest.approx(rate)
     assert snapshot.reads_per_s + snapshot.writes_per_s == pytest.approx(rate)
     failed = sum(not one.outcome.succeeded for one in results)
@@ -151,7 +157,40 @@ def test_sums_agree_with_each_other(results: list[Result]) -> None:
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
     assert throttled == sum(point.throttled for point in snapshot.series)
+    charged = charges(results)
+    assert hundredths(snapshot) == charged == sum(point.charges for point in snapshot.series)
+    assert sum(map(hundredths, snapshot.operations)) == sum(map(hundredths, rows)) == charged
     assert broken_invariants(snapshot) == ()
+    for row in snapshot.partitions:
+        own = [one for one in results if one.operation.partition_key == row.key]
+        assert hundredths(row) == charges(own)
+        assert row.account == ACCOUNTS[account_of(row.key, len(ACCOUNTS))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(some_result, max_size=30), st.integers(1, 6))
+def test_the_accounts_have_what_their_partitions_have(results: list[Result], cap: int) -> None:
+    """Also for partitions without a row; nothing is left over."""
+    snapshot = seen(counted(results, cap, accounts=ACCOUNTS))
+    assert [part.name for part in snapshot.accounts] == list(ACCOUNTS)
+    for number, part in enumerate(snapshot.accounts):
+        own = [one for one in results if account_of(one.operation.partition_key, 3) == number]
+        seconds = END - START
+        assert part.entities == sum(one.entities for one in own)
+        assert round(part.entities_per_s.mean * seconds) == part.entities
+        assert sum(part.attempts.values()) == sum(len(one.attempts) for one in own)
+        assert part.throttled() == sum(each.throttled for one in own for each in one.attempts)
+        assert hundredths(part) == charges(own)
+
+
+def charges(results: list[Result]) -> int:
+    """What all attempts were charged, in hundredths of a request unit."""
+    return sum(one.request_charge for each in results for one in each.attempts)
+
+
+def hundredths(part: Snapshot | OperationPart | PartitionPart | AccountLoadPart) -> int:
+    """The total of a part; 0 where nothing was charged at all."""
+    return 0 if part.request_units is None else round(part.request_units.total * 100)
 
 
 @pytest.mark.parametrize("cap", [1, 5, 40])
