@@ -8,7 +8,6 @@ import math
 import uuid
 from typing import Any
 
-import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from harness.measure.audit.audit import (
     MOST_EXAMPLES,
     NOBODY,
     AuditTally,
-    LookUp,
     Others,
     WriteVerdict,
     audit_part,
@@ -33,7 +31,6 @@ from harness.measure.audit.journal import (
     PLACES,
     Journal,
     Noted,
-    Written,
     hashed,
     same,
 )
@@ -520,22 +517,6 @@ def test_workers_are_told_what_others_deleted() -> None:
     assert told[1]["own1-"] == NOBODY
     strangers = look_ups(written, most_rows=100, strangers=True)
     assert strangers["1"].others(0) == ANYBODY
-
-
-def sent(content: Any) -> dict[str, Any]:
-    """Its fields after Locust's encoding."""
-    fields: dict[str, Any] = msgpack.unpackb(msgpack.packb(dataclasses.asdict(content)))
-    return fields
-
-
-def test_messages_come_back_as_they_were() -> None:
-    """What is sent between processes loses nothing on the way."""
-    written = journal_of(0, range(100), most_rows=50).written()
-    assert Written(**sent(written)) == written
-    plan = look_ups({"a": written}, most_rows=10, strangers=False)["a"]
-    assert LookUp(**sent(plan)) == plan
-    tally = AuditTally(rows=3, unread=1, counts={"lost": 2}, examples=["this one"])
-    assert AuditTally(**sent(tally)) == tally
 
 
 def test_tallies_add_up_to_the_part_of_the_record(worker: OneWorker) -> None:

@@ -30,18 +30,6 @@ def result_of(key: str, second: int, entities: int, refused: int, reported: int 
     )
 
 
-def test_an_attempt_that_was_told_early_counts_once() -> None:
-    """It counts when its answer comes; the result of its operation does not count it again."""
-    ledger = Ledger(accounts=NAMES)
-    result = result_of("p", 0, 5, refused=2, reported=2)
-    for attempt in result.attempts[:2]:
-        ledger.add_attempt(result.operation, attempt)
-    ledger.add(result)
-    snapshot = ledger.snapshot(start=START, end=START + 10)
-    [part] = [part for part in snapshot.accounts if part.entities]
-    assert part.attempts == {BUSY: 2, OK: 1}
-
-
 def test_an_index_table_has_the_account_of_the_same_key() -> None:
     """The account is one of the PartitionKey alone, whatever the table."""
     ledger = Ledger(accounts=NAMES)

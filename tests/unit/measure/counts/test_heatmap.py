@@ -140,22 +140,9 @@ def test_queries_over_several_partitions_have_a_row_for_each_table() -> None:
     assert [row.first for row in view.ranges] == [WHOLE_TABLE, f"Orders/{WHOLE_TABLE}", "a", "b"]
 
 
-def test_throttled_attempts_have_cells_of_their_own() -> None:
-    """A partition that is only refused has its row all the same."""
-    heat = HeatMap()
-    heat.add("a", START, 5)
-    heat.add_throttled("b", START + 1)
-    heat.add_throttled("b", START + 1)
-    view = heat.view()
-    assert view is not None
-    assert [(row.first, row.entities, row.throttled) for row in view.ranges] == [
-        ("a", (5, 0), (0, 0)),
-        ("b", (0, 0), (0, 2)),
-    ]
-
-
 def test_reads_writes_bytes_and_latencies_are_layers() -> None:
-    """Each cell has the entities written, the bytes, and the mean latency, also when merged."""
+    """Each cell has the entities written, the bytes, and the mean latency, also when merged; a
+    partition that is only refused has its row all the same."""
     heat, master = HeatMap(), HeatMap()
     heat.add("a", START, 1, transferred=900, took_us=2000)
     heat.add("a", START, 3, written=3, transferred=100, took_us=4000)
@@ -164,9 +151,11 @@ def test_reads_writes_bytes_and_latencies_are_layers() -> None:
     master.merge(over_the_wire(heat))
     view = master.view()
     assert view is not None
-    assert [(row.entities, row.written, row.bytes, row.latency_us) for row in view.ranges] == [
-        ((8, 0), (6, 0), (2000, 0), (3000, 0)),
-        ((0, 0), (0, 0), (0, 0), (0, 0)),
+    assert [
+        (row.entities, row.throttled, row.written, row.bytes, row.latency_us) for row in view.ranges
+    ] == [
+        ((8, 0), (0, 0), (6, 0), (2000, 0), (3000, 0)),
+        ((0, 0), (0, 2), (0, 0), (0, 0), (0, 0)),
     ]
 
 

@@ -16,7 +16,7 @@ from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
 from harness.measure.record.record_builder import Unfinished, broken_invariants
 from harness.measure.verdict.verdict import judge
-from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
+from harness.model.operation import KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 from harness.model.partition import account_of
 from tests.support.evidence import evidence, recorded
@@ -325,19 +325,6 @@ def test_a_key_is_exact_with_one_worker_below_the_cap_of_others() -> None:
     assert all(not view.exact for view in seen(master).partitions)
 
 
-def test_a_million_operations_of_the_same_key_are_one_row() -> None:
-    """A drain empties the ledger; what was drained is not counted twice."""
-    ledger = counted([result()])
-    first = ledger.drain()
-    ledger.add(result())
-    second = ledger.drain()
-    assert seen(ledger).counts.operations == 0
-    master = Ledger("master")
-    master.merge(first)
-    master.merge(second)
-    assert partition(seen(master), "p0").entities == 2
-
-
 def test_retries_hide_nothing() -> None:
     """An operation that succeeded on its third attempt shows two 503s and one success."""
     busy = attempt(503, "ServerBusy", scope=Scope.PARTITION)
@@ -369,14 +356,6 @@ def test_without_partition_latencies_the_kinds_keep_theirs() -> None:
     assert snapshot.operations[0].service_ms is not None
 
 
-def test_queries_over_the_whole_table_are_no_hottest_partition() -> None:
-    """A scan of the whole table counts its entities, but is not held against one partition."""
-    scan = result(WHOLE_TABLE, entities=50_000, kind=Kind.QUERY)
-    snapshot = seen(counted([scan, result("p1")]))
-    assert snapshot.hottest is partition(snapshot, "p1")
-    assert snapshot.counts.entities == 50_001
-
-
 def test_partitions_come_hottest_first() -> None:
     """The order of the rows is that of their rates, then of their keys."""
     late = result("late", entities=1000, second=100)
@@ -399,6 +378,7 @@ def test_errors_are_kept_for_support_up_to_a_cap() -> None:
     assert kept[0]["request_id"] == "req-1"
     assert kept[0]["client_request_id"] == "run1-7"
     assert kept[0]["worker"] == "w1"
+    assert (kept[0]["operation"], kept[0]["table"]) == ("upsert_merge", "")
     assert kept[0]["partition_key"] == "p0"
 
 

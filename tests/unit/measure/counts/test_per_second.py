@@ -79,13 +79,6 @@ def test_merging_in_any_order_is_counting_all(
     assert merged.best(10, START, START + 61) == every.best(10, START, START + 61)
 
 
-def test_two_workers_in_the_same_second_add_up() -> None:
-    """A best second over two workers is that of their sum, not the better of two."""
-    one, other = per_second([(START, 10), (START + 1, 90)]), per_second([(START, 100)])
-    one.merge(other)
-    assert one.best(1, START, START + 2) == 110
-
-
 def test_a_broken_clock_does_not_take_all_memory() -> None:
     """A second that is weeks away is refused, in either direction."""
     made = per_second([(START, 1)])

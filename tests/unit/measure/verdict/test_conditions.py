@@ -229,15 +229,6 @@ def test_a_key_that_gave_up_its_place_is_noted() -> None:
     assert "was not counted separately for the whole run" in kept.note
 
 
-def test_quotes_hold_any_key() -> None:
-    """Blanks, signs, the other quote, and, after a backslash, the same quote belong to a key."""
-    for key in ("a b", "x) > 1", "o'clock", 'say "so"', "both ' and \"", ""):
-        for quote in ("'", '"'):
-            written = key.replace(quote, "\\" + quote)
-            condition = parse_condition(f"p99(service, partition={quote}{written}{quote}) < 1s")
-            assert condition.name == key
-
-
 @given(st.text(st.characters(exclude_characters="\\"), max_size=20), st.sampled_from("'\""))
 def test_any_key_can_be_named(key: str, quote: str) -> None:
     """What is written in quotes is the key that is looked for."""
