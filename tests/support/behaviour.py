@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.measure.counts.behaviour import Behaviour
-from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.record.behaviour import BehaviourPart
 from harness.measure.record.record import RunRecord
 from harness.measure.record.record_builder import measured_fields
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
-from harness.model.services.service import PUBLISHED
+from tests.support.evidence import evidence
 from tests.support.records import kept
 
 START_S = 1_700_000_000.0
@@ -78,8 +77,7 @@ def measured(results: Sequence[Result]) -> RunRecord:
     counts = {
         name: getattr(snapshot.counts, name) for name in ("operations", "attempts", "entities")
     }
-    generator = GeneratorLog().view(start, end)
-    fields = measured_fields(snapshot, generator, PUBLISHED)
+    fields = measured_fields(evidence(snapshot))
     return watched(results, **fields, counts=kept().counts.model_copy(update=counts))
 
 

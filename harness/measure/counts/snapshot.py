@@ -217,13 +217,8 @@ def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:
 
 def request_units_of(charges: PerSecond, start: int, end: int) -> RequestUnitsPart:
     """Request units of charges in hundredths: of all seconds, and the rates over the window."""
-    rates = rates_of(charges, start, end)
-    return RequestUnitsPart(
-        total=charges.sum / 100,
-        per_s=RatesPart(
-            mean=rates.mean / 100, best_1s=rates.best_1s / 100, best_10s=rates.best_10s / 100
-        ),
-    )
+    rates = {name: rate / 100 for name, rate in rates_of(charges, start, end)}
+    return RequestUnitsPart(total=charges.sum / 100, per_s=RatesPart(**rates))
 
 
 def partition_part(

@@ -36,10 +36,9 @@ from harness.measure.verdict.verdict import exit_code
 from harness.model.figures import counted
 from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, Scope, throttled_of
-from harness.model.services.service import Targets
-from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 MOST_SERIES_POINTS = 1200
+_MEANS = ("entities", "operations", "attempts", "waiting", "dropped", "retrying")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,12 +113,9 @@ def assembled(
         "throttling": evidence.throttling,
         "light_ms": evidence.light_latency_s and rounded(evidence.light_latency_s * 1000),
     }
-    measured = measured_fields(
-        snapshot, generator, evidence.targets, hosts, throughput=evidence.throughput
-    )
     held = {"targets": TargetsPart.raised(evidence.targets)}
     known["endpoint"] = known["endpoint"].model_copy(update=held)
-    return RunRecord(**fields | measured | known)
+    return RunRecord(**fields | measured_fields(evidence, hosts) | known)
 
 
 def iso_instant(utc_s: float) -> str:
@@ -158,18 +154,12 @@ def broken_invariants(
     return tuple(broken)
 
 
-def measured_fields(
-    snapshot: Snapshot,
-    generator: SampledGenerator,
-    targets: Targets | None,
-    hosts: Sequence[str] = (),
-    throughput: Throughput = UNKNOWN_THROUGHPUT,
-) -> dict[str, Any]:
+def measured_fields(evidence: Evidence, hosts: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a `RunRecord` that a snapshot gives, except ``counts``.
 
-    ``hosts`` are those of the accounts of the snapshot, and ``throughput`` what was provisioned
-    for each of them.
+    ``hosts`` are those of the accounts of the snapshot.
     """
+    snapshot, targets, throughput = evidence.snapshot, evidence.targets, evidence.throughput
     partition_target = None if targets is None else targets.partition
     account_target = None if targets is None else targets.account
     partitions = []
@@ -219,7 +209,7 @@ def measured_fields(
         "operations": tuple(OperationPart.recorded(part) for part in snapshot.operations),
         "request_units": whole
         and whole.held_against(provisioned and provisioned * max(1, len(snapshot.accounts))),
-        "series": series_parts(snapshot.series, generator, charged=whole is not None),
+        "series": series_parts(snapshot.series, evidence.generator, charged=whole is not None),
         "heat": snapshot.heat,
         "service_over_time": snapshot.service_over_time,
         "response_over_time": snapshot.response_over_time,
@@ -277,15 +267,10 @@ def _series_part(
     return SeriesPart(
         t=points[0].second,
         width_s=len(points),
-        entities=mean("entities"),
-        operations=mean("operations"),
+        **{name: mean(name) for name in _MEANS},
         failed=mean("unsuccessful"),
-        attempts=mean("attempts"),
         throttled=rounded(sum(throttled.values())),
         throttled_by_status=throttled,
-        waiting=mean("waiting"),
-        dropped=mean("dropped"),
-        retrying=mean("retrying"),
         offered=_known_mean(generator.offered, points),
         cpu_percent=_known_mean(generator.cpu_by_second, points),
         machine_percent=_known_mean(generator.machine_by_second, points),

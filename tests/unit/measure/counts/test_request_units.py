@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.measure.counts.generator import GeneratorLog
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record_builder import measured_fields
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Result
 from harness.model.target import Throughput
+from tests.support.evidence import evidence
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -41,7 +41,7 @@ def test_a_service_that_charges_nothing_has_no_request_units() -> None:
     assert snapshot.request_units is None
     assert snapshot.partitions[0].request_units is None
     assert snapshot.operations[0].request_units is None
-    fields = measured_fields(snapshot, GeneratorLog().view(START, START), None)
+    fields = measured_fields(evidence(snapshot, targets=None))
     assert all("request_units" not in point.model_dump() for point in fields["series"])
     assert "request_units" not in fields["partitions"][0].model_dump_json()
 
@@ -76,8 +76,7 @@ def test_a_record_holds_request_units_against_what_was_provisioned() -> None:
         result_of(WHOLE_TABLE, Kind.QUERY, 1, (300_000,)),
     )
     throughput = Throughput(ru_per_s=18_000, physical_partitions=3)
-    generator = GeneratorLog().view(START, START)
-    fields = measured_fields(snapshot, generator, None, throughput=throughput)
+    fields = measured_fields(evidence(snapshot, targets=None, throughput=throughput))
     parts = {part.key: part.request_units for part in fields["partitions"]}
     assert (parts["p"].per_s.mean, parts["p"].target, parts["p"].ratio) == (7500.0, 6000.0, 1.25)
     assert (parts[WHOLE_TABLE].target, parts[WHOLE_TABLE].ratio) == (None, None)
@@ -86,7 +85,7 @@ def test_a_record_holds_request_units_against_what_was_provisioned() -> None:
     assert [point.request_units for point in fields["series"]] == [6000.0, 12000.0]
     # Queries over several partitions are not the costliest partition.
     assert [point.costliest_request_units for point in fields["series"]] == [6000.0, 9000.0]
-    unknown = measured_fields(snapshot, generator, None)["request_units"]
+    unknown = measured_fields(evidence(snapshot, targets=None))["request_units"]
     assert (unknown.target, unknown.ratio) == (None, None)
 
 

@@ -12,7 +12,7 @@ from harness.measure.verdict.verdict import judge
 from harness.model.outcome import Scope
 from harness.model.partition import account_of
 from harness.model.services.service import PUBLISHED
-from tests.support.evidence import QUIET, evidence, recorded, snapshot_of
+from tests.support.evidence import evidence, recorded, snapshot_of
 
 ACCOUNTS = ("east", "west")
 KEYS = [f"p{number:02d}" for number in range(40)]
@@ -89,7 +89,7 @@ def test_a_condition_on_the_account_is_one_on_the_busiest(bound: str) -> None:
 def test_the_record_holds_each_account_with_its_target() -> None:
     """The account as a whole has the targets of all; the parts add up."""
     snapshot = snapshot_of({EAST[0]: 1500, WEST[0]: 1000}, accounts=ACCOUNTS)
-    fields = measured_fields(snapshot, QUIET, PUBLISHED, ("a.test", "b.test"))
+    fields = measured_fields(evidence(snapshot), ("a.test", "b.test"))
     east, west = fields["accounts"]
     assert (east.name, east.host, east.target, east.ratio) == ("east", "a.test", 20_000.0, 0.075)
     assert (west.entities_per_s.mean, west.ratio) == (1000.0, 0.05)
