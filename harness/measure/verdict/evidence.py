@@ -59,6 +59,13 @@ class ClientLimit:
     why: str
 
 
+def named(part: CountedPartition) -> str:
+    """How a sentence names a partition."""
+    if part.partition.whole_table:
+        return "queries over several partitions"
+    return f"partition {part.key!r}"
+
+
 def best_over(length_s: int) -> str:
     """The name of the best mean of 10 seconds in a row, or of a shorter window."""
     return f"best {min(10, length_s) or 10} s"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import CountedPartition, Snapshot
+from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart, ThrottlingPart
 from harness.measure.record.measured import CapacityPart
-from harness.measure.verdict.evidence import Evidence, best_over
+from harness.measure.verdict.evidence import Evidence, best_over, named
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
@@ -54,12 +54,6 @@ def attempts_answered(snapshot: Snapshot, status: int, *codes: str) -> int:
 
 
 # These functions return parts of sentences.
-
-
-def named(part: CountedPartition) -> str:
-    if part.partition.whole_table:
-        return "queries over several partitions"
-    return f"partition {part.key!r}"
 
 
 def gap_words(gap: GapPart) -> str:
@@ -206,12 +200,6 @@ def _shares(evidence: Evidence) -> Iterator[str]:
             f"dropped; {evidence.waiting:,} {agreed(evidence.waiting, 'was', 'were')} still "
             "waiting at the end"
         )
-
-
-def _charged(evidence: Evidence) -> Iterator[str]:
-    """The request units of Cosmos DB; nothing for other services."""
-    most = evidence.costliest
-    yield from unit_sentences(evidence, "no partition" if most is None else named(most))
 
 
 def _accounts(evidence: Evidence) -> Iterator[str]:
@@ -473,7 +461,7 @@ def _capacity(capacity: CapacityPart, unit: CountedUnit) -> Iterator[str]:
 _TOPICS: tuple[Topic, ...] = (
     of_rate,
     _shares,
-    _charged,
+    unit_sentences,
     _queries,
     of_attempts,
     _throttled,

@@ -10,7 +10,8 @@ import enum
 from collections.abc import Iterator
 
 from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
-from harness.measure.verdict.evidence import Evidence
+from harness.measure.record.measured import NO_RATES
+from harness.measure.verdict.evidence import Evidence, named
 from harness.model.figures import counted, number, percent, request_units
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import Throughput
@@ -286,15 +287,14 @@ class Usage:
     """RU/s of a run against Cosmos DB and their limits; of a watched application in its best 10 s.
 
     Attributes:
-        name: That of the partition that used most.
-        partition_per_s: Of this partition.
+        most: The partition that used most, with ``partition_per_s``.
         account_per_s: Of everything, or of the account that used most.
     """
 
-    def __init__(self, evidence: Evidence, name: str) -> None:
-        self.name, self.throughput = name, evidence.throughput
-        most = evidence.costliest
-        self.partition_per_s = 0.0 if most is None else evidence.rate(most.request_units_per_s)
+    def __init__(self, evidence: Evidence) -> None:
+        self.most, self.throughput = evidence.costliest, evidence.throughput
+        rates = NO_RATES if self.most is None else self.most.request_units_per_s
+        self.partition_per_s = evidence.rate(rates)
         self.account_per_s = evidence.rate(evidence.snapshot.account_request_units)
 
     @property
@@ -317,8 +317,9 @@ class Usage:
         else:
             of = percent(self.account_per_s / provisioned)
             everything += f" ({of} of the provisioned {number(provisioned)})"
+        most = "no partition" if self.most is None else named(self.most)
         return (
-            f"{self.name} used {number(self.partition_per_s)} RU/s ({share} of "
+            f"{most} used {number(self.partition_per_s)} RU/s ({share} of "
             f"{share_words(self.throughput)}), {everything}"
         )
 
@@ -351,8 +352,8 @@ def by_cost(snapshot: Snapshot) -> list[tuple[CountedOperation, float]]:
     return sorted(shares, key=lambda item: -item[1])
 
 
-def unit_sentences(evidence: Evidence, name: str) -> Iterator[str]:
-    """What was charged, as parts of sentences; ``name`` is that of the costliest partition."""
+def unit_sentences(evidence: Evidence) -> Iterator[str]:
+    """What was charged, as parts of sentences; nothing for other services than Cosmos DB."""
     snapshot = evidence.snapshot
     whole = snapshot.request_units
     if whole is None:
@@ -365,7 +366,7 @@ def unit_sentences(evidence: Evidence, name: str) -> Iterator[str]:
         )
     yield used
     if evidence.length_s > 0:
-        yield Usage(evidence, name).described
+        yield Usage(evidence).described
     costs = [
         f"{part.kind} {request_units(part.request_units_each)} RU each, {percent(share)} of all"
         for part, share in by_cost(snapshot)[:_MOST_SHOWN]

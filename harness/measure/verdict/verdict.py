@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
-from harness.measure.verdict.evidence import Evidence, best_over
+from harness.measure.verdict.evidence import Evidence, best_over, named
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
     costly_words,
     gap_words,
     likely_words,
-    named,
     of_attempts,
     of_generator,
     of_latency,
@@ -429,8 +428,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
 
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
     """The verdict on a run against Cosmos DB, in request units."""
-    most = evidence.costliest
-    usage = Usage(evidence, "no partition" if most is None else named(most))
+    usage = Usage(evidence)
     over = usage.partition_over or usage.account_over
     return _verdict(
         VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
