@@ -25,7 +25,6 @@ from harness.measure.counts.tally import (
     LONG_S,
     WAITED,
     PartitionTally,
-    Sums,
     Tally,
     add_counts,
 )
@@ -320,8 +319,8 @@ class _Books:
             count = sum(columns[1])
             tally.counts.due += count
             tally.counts.sent += count
-            sums = Sums(shape.outcome, shape.estimated, len(shape.attempts), *columns)
-            tally.add_sums(self._labels[number], sums)
+            attempts, label = len(shape.attempts), self._labels[number]
+            tally.add_sums(label, shape.outcome, shape.estimated, attempts, *columns)
         for number, (rows, operations, entities) in _groups(
             found, "shape", "number", "operations", "entities"
         ):

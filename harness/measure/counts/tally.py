@@ -171,27 +171,6 @@ class KindTally:
     merge = merge_fields
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sums:
-    """What results of one label, outcome and number of attempts come to, in columns of one length.
-
-    Attributes:
-        estimated: Whether their entity counts are lower bounds.
-        attempts: Attempts of each.
-        seconds: The UTC seconds in which they were done; the other columns are sums of each.
-    """
-
-    outcome: Outcome
-    estimated: bool
-    attempts: int
-    seconds: Sequence[int]
-    operations: Sequence[int]
-    entities: Sequence[int]
-    returned: Sequence[int]
-    bytes_sent: Sequence[int]
-    bytes_received: Sequence[int]
-
-
 SERIES = (
     "operations",
     "unsuccessful",
@@ -311,27 +290,42 @@ class Tally:
         if kind.kind is _QUERY:
             kind.add_missed(results)
 
-    def add_sums(self, label: str, sums: Sums) -> None:
-        """Count results with the same `label_of` as `add` does, without what queries missed."""
+    def add_sums(
+        self,
+        label: str,
+        outcome: Outcome,
+        estimated: bool,
+        attempts: int,
+        seconds: Sequence[int],
+        *columns: Sequence[int],
+    ) -> None:
+        """Count results with the same `label_of` as `add` does, without what queries missed.
+
+        Args:
+            attempts: Attempts of each.
+            seconds: The UTC seconds in which they were done.
+            columns: Sums of each second: operations, entities, entities returned, bytes sent and
+                bytes received.
+        """
         kind, counts, series = self.kinds[label], self.counts, self.series
-        number, entities, returned = map(sum, (sums.operations, sums.entities, sums.returned))
+        number, entities, returned, bytes_sent, bytes_received = map(sum, columns)
         counts.operations += number
-        counts.attempts_ended += number * sums.attempts
+        counts.attempts_ended += number * attempts
         counts.entities += entities
         counts.entities_returned += returned
-        counts.bytes_sent += sum(sums.bytes_sent)
-        counts.bytes_received += sum(sums.bytes_received)
+        counts.bytes_sent += bytes_sent
+        counts.bytes_received += bytes_received
         if kind.kind is _TRANSACTION:
             counts.transactions += number
         kind.count += number
         kind.entities += entities
         kind.entities_returned += returned
-        kind.seconds.add_all(sums.seconds, sums.entities)
-        series["operations"].add_all(sums.seconds, sums.operations)
-        add_counts(kind.outcomes, {sums.outcome: number})
-        if not sums.outcome.succeeded:
-            series["unsuccessful"].add_all(sums.seconds, sums.operations)
-        if sums.estimated:
+        kind.seconds.add_all(seconds, columns[1])
+        series["operations"].add_all(seconds, columns[0])
+        add_counts(kind.outcomes, {outcome: number})
+        if not outcome.succeeded:
+            series["unsuccessful"].add_all(seconds, columns[0])
+        if estimated:
             counts.entities_estimated += entities
             kind.entities_estimated += entities
             kind.uncertain += number
