@@ -27,6 +27,7 @@ from harness.measure.verdict.failures import failures_of
 from harness.measure.verdict.quantities import (
     FORMS,
     NO_FACTS,
+    OF_FAILURES,
     PERCENTILES,
     Facts,
     Form,
@@ -195,7 +196,8 @@ class Condition:
             passed, note = None, facts.latency_doubt or ""
         bounds_throttling = self.form.metric == "throttled_ratio" and self._bounds_above
         certain, failures = bounds_throttling and passed is False, failures_of(snapshot)
-        if failures.failing and not self.form.of_failures and passed is not None and not certain:
+        undecided = passed is not None and not certain and self.form.metric not in OF_FAILURES
+        if failures.failing and undecided:
             passed, note = None, "; ".join(filter(None, (note, failures.share)))
         return ConditionResult(
             text=self.text,

@@ -277,22 +277,17 @@ class Evidence:
         return None if self.growth is None else self.growth >= GROWN_FROM
 
     @property
-    def connections_used_up(self) -> bool:
-        """Whether users had to wait for a connection."""
-        limit, in_use = self.connections, self.connections_in_use
-        return limit is not None and in_use is not None and in_use >= limit < self.users
-
-    @property
     def client_limit(self) -> ClientLimit | None:
         if self.watched is not None:
             return _limit_of_application(self.generator, self.watched)
-        limit = limit_of(self.generator, self.kind, held=self.reached)
-        if limit is None and self.connections_used_up and not self.reached:
-            all_were = f"all {self.connections:,} connections were"
-            if self.connections == 1:
-                all_were = "the only connection was"
-            return ClientLimit("generator", f"{all_were} in use, and users waited for one")
-        return limit
+        found = limit_of(self.generator, self.kind, held=self.reached)
+        most, in_use = self.connections, self.connections_in_use
+        if found is not None or self.reached or most is None or in_use is None:
+            return found
+        if not in_use >= most < self.users:
+            return None
+        all_were = "the only connection was" if most == 1 else f"all {most:,} connections were"
+        return ClientLimit("generator", f"{all_were} in use, and users waited for one")
 
     @property
     def latency_doubt(self) -> str | None:

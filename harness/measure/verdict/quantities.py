@@ -89,11 +89,6 @@ class Form:
     def unit(self) -> Unit:
         return _UNITS.get(self.metric, Unit.SHARE)
 
-    @property
-    def of_failures(self) -> bool:
-        """Whether failures are what it counts, so that they leave it certain."""
-        return self.metric in _OF_FAILURES
-
     def check(self, name: str) -> None:
         """Raise a `ValueError` for the name of a kind that cannot occur."""
         if self.by != "kind":
@@ -121,7 +116,8 @@ _UNITS = {
 }
 """Those of the quantities that are no shares."""
 
-_OF_FAILURES = ("failed_ratio", "failed_attempts_ratio", "ambiguous_ratio", "lost_writes")
+OF_FAILURES = ("failed_ratio", "failed_attempts_ratio", "ambiguous_ratio", "lost_writes")
+"""What counts failures, so that they leave it certain."""
 _CHARGED = (Unit.REQUEST_UNITS, Unit.REQUEST_UNITS_RATE)
 
 FORMS = (
