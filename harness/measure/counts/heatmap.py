@@ -219,14 +219,12 @@ class HeatMap:
 
     def _cell(self, key: str, second: int) -> list[int]:
         """The pending counts of a partition in a second."""
-        of_second = self._pending.setdefault(second, {})
-        cell = of_second.get(key)
+        cell = self._pending.get(second, {}).get(key)
         if cell is None:
             if self._room <= 0:
                 self.settle()
-                of_second = self._pending.setdefault(second, {})
             self._room -= 1
-            cell = of_second[key] = [0, 0, 0, 0, 0, 0]
+            cell = self._pending.setdefault(second, {})[key] = [0, 0, 0, 0, 0, 0]
         return cell
 
     def merge(self, other: HeatMap) -> None:

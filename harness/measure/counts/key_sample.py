@@ -63,19 +63,15 @@ class KeySample:
         self._cut()
         in_time = sorted((time_s, key) for _, time_s, key, _ in self._rows)
         created = [key for _, key in in_time]
+        partitions = len(self.ranks)
+        if partitions >= SIZE:
+            # More are not counted: the density of the sample tells their number.
+            partitions = max(SIZE, round((SIZE - 1) * _ALL / max(1, self._limit)))
         return {
-            "partitions": self.partitions,
+            "partitions": partitions,
             "growth": growth_of(created) if len(created) >= FEWEST_CREATED else None,
             **shapes_of(sorted(self.ranks), [row for *_, row in self._rows]),
         }
-
-    @property
-    def partitions(self) -> int:
-        """Number of different PartitionKeys, exact up to `SIZE`."""
-        self._cut()
-        if len(self.ranks) < SIZE:
-            return len(self.ranks)
-        return max(SIZE, round((SIZE - 1) * _ALL / max(1, self._limit)))
 
     def _cut(self) -> None:
         self._cut_keys()
