@@ -64,6 +64,10 @@ CASES: dict[str, tuple[Mapping[str, tuple[int, float]], Throughput]] = {
         dict.fromkeys(SPREAD, (300, 5)),
         THREE,
     ),
+    "one key throttled, of many that were used as much": ({**SPREAD, "hot": (2900, 10)}, THREE),
+    "the only key throttled, and no answer named its charge": ({"p": (0, 10)}, THREE),
+    "all keys throttled, and no answer named its charge": (dict.fromkeys(SPREAD, (0, 5)), THREE),
+    "nothing throttled, and no answer named its charge": ({"p": (0, 0)}, THREE),
 }
 """RU/s and refused attempts a second of each key, and what is known of the throughput."""
 
@@ -75,4 +79,6 @@ def test_verdicts_in_request_units() -> None:
         verdict = judge(evidence(charged(rates), kind=COSMOS, throughput=throughput))
         found = f"{verdict.result}, limited by: {verdict.limited_by}"
         lines += [f"# {name}", found, verdict.sentence, ""]
-    check("request-units.txt", "\n".join(lines))
+    rates = {**SPREAD, "hot": (5000, 10), WHOLE_TABLE: (100, 0)}
+    verdict = judge(evidence(charged(rates), kind=COSMOS, throughput=Throughput(ru_per_s=30_000)))
+    check("request-units.txt", "\n".join([*lines, "# evidence", *verdict.evidence, ""]))

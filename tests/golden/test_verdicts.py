@@ -13,10 +13,12 @@ import pytest
 
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.origin import ClientPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE
 from harness.model.outcome import Fault, Outcome, Scope
+from harness.model.partition import account_of
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS
 from harness.model.services.storage import AZURITE, GATEWAY
@@ -81,6 +83,28 @@ TWO = generator(
 FIVE = altered(TWO, cpu_percents=(80.0, 40.0, 30.0, 20.0, 10.0))
 
 
+ACCOUNTS = ("east", "west")
+KEYS = [f"p{number:02d}" for number in range(40)]
+EAST, WEST = ([key for key in KEYS if account_of(key, 2) == account] for account in (0, 1))
+"""The keys of each of two accounts."""
+IDLE_LATER = snapshot_of({"shop/p0": 2500})
+IDLE_LATER = dataclasses.replace(
+    IDLE_LATER,
+    partitions=tuple(
+        altered(part, entities_per_s=altered(part.entities_per_s, mean=20.0))
+        for part in IDLE_LATER.partitions
+    ),
+)
+BY_WEST = snapshot_of(
+    {EAST[0]: 1500, EAST[1]: 1500, WEST[0]: 1000},
+    throttled_per_s=2,
+    scope=Scope.ACCOUNT,
+    accounts=ACCOUNTS,
+    throttled=[WEST[0]],
+)
+UNOPENED = dataclasses.replace(SLOW, start=0, end=0, service_ms=None)
+
+
 def refused(throttled: int) -> Snapshot:
     """1,000 entities/s with so many throttled attempts of 10,000."""
     answers = {
@@ -136,6 +160,18 @@ def enforced(**refusals: int) -> Evidence:
         partition_per_s=2000, account_per_s=20_000, server_per_s=4000, refusals=refusals
     )
     return evidence(LOW, enforced=part)
+
+
+def torn_often() -> Snapshot:
+    """Throttled for 20 s, and without any success for 2 s of every 4."""
+    long = snapshot_of({"p0": 1000}, seconds=20, throttled_per_s=1)
+    points = tuple(
+        dataclasses.replace(point, entities=0, unsuccessful=point.operations)
+        if point.second % 4 < 2
+        else point
+        for point in long.series
+    )
+    return dataclasses.replace(long, series=points)
 
 
 FULL: dict[str, Any] = {"wanted_per_s": 2000.0, "users": 20}
@@ -319,9 +355,28 @@ VERDICTS: dict[str, Evidence] = {
     "Throttled, which its SDK hid": watched_evidence(
         snapshot_of({"shop/p0": 1000}, throttled_per_s=1)
     ),
+    "Idle for most of the time, and over the target in its best 10 s": watched_evidence(IDLE_LATER),
     "That sent nothing": watched_evidence(part={"requests": 0, "cause": "Use --tls"}),
     "That asked for no entity": watched_evidence(
         part={"requests": 2, "others": 2, "cause": "Use --tls"}
+    ),
+    "A partition that was away for 3 s": evidence(torn(late(THROTTLED, 4), 3)),
+    "The window never opened": evidence(UNOPENED, wanted_per_s=1000.0, light_latency_s=0.1),
+    "One throttled attempt of one user": evidence(refused(1), users=1),
+    "The same, and the only user waited": evidence(
+        dataclasses.replace(refused(1), service_ms=waiting(20.0).snapshot.service_ms),
+        wanted_per_s=2000.0,
+        users=1,
+    ),
+    "Together over the target of one account, each of two within its own": evidence(
+        snapshot_of(dict.fromkeys(KEYS[:20], 1500), accounts=ACCOUNTS)
+    ),
+    "One of two accounts over its target, together within both": evidence(
+        snapshot_of(dict.fromkeys(EAST[:11], 1900) | {WEST[0]: 1100}, accounts=ACCOUNTS)
+    ),
+    "The limit of one account throttled, which is not the busiest one": evidence(BY_WEST),
+    "A partition of one of two accounts was throttled": evidence(
+        snapshot_of({WEST[0]: 1000}, throttled_per_s=2, accounts=ACCOUNTS)
     ),
 }
 OBSERVED: dict[str, Evidence] = {
@@ -349,6 +404,36 @@ OBSERVED: dict[str, Evidence] = {
         scanned(entities=125, writes_per_s=2500, estimated=True)
     ),
     "queries over several partitions": evidence(scanned((WHOLE_TABLE,))),
+    "one user, connection and waiting operation": evidence(
+        snapshot_of({"p0": 1000}, operations_per_s=10),
+        users=1,
+        connections=1,
+        connections_in_use=1,
+        scheduled=True,
+        waiting=1,
+    ),
+    "one throttled attempt": evidence(refused(1)),
+    "five gaps": evidence(torn_often()),
+    "no window": evidence(UNOPENED, wanted_per_s=1000.0, light_latency_s=0.1),
+    "nothing sent": evidence(dataclasses.replace(UNOPENED, attempts={})),
+    "throttled by one of two accounts": evidence(BY_WEST),
+    "two accounts, one of them without load": evidence(
+        snapshot_of({EAST[0]: 1000}, accounts=ACCOUNTS)
+    ),
+    "an application that asked for no more": watched_evidence(),
+    "an application whose SDK would have asked earlier": watched_evidence(
+        snapshot_of({"shop/p0": 1000}, throttled_per_s=1)
+    ),
+    "an application that may have waited for answers": watched_evidence(
+        snapshot_of({"shop/p0": 1000}, operations_per_s=200)
+    ),
+    "an application with retries, two clients, and requests without an id": watched_evidence(
+        part={
+            "succeeded_after": {2: 3, 4: 1},
+            "unjoined": 2,
+            "clients": [ClientPart(user_agent=name, requests=1) for name in ("a", "b")],
+        }
+    ),
 }
 
 

@@ -101,27 +101,6 @@ def test_operations_that_cost_more_than_a_second_has_are_a_cause_of_their_own() 
     assert judged(snapshot, THREE).limited_by == "unknown"
 
 
-def test_no_key_has_most_of_what_all_had() -> None:
-    """Where many keys were throttled alike, the sentence says how small the share of one is."""
-    sentence = judged(charged(ALL_REFUSED), THREE).sentence
-    assert "5.0% of them for partition 'p00' (880 RU/s), the most of any partition" in sentence
-    one = judged(charged({**SPREAD, "hot": (2900, 10)}), THREE).sentence
-    assert "all of them for partition 'hot' (2,900 RU/s)" in one
-
-
-def test_the_figures_are_evidence() -> None:
-    """What was charged, the costliest partition and operation, and when keys were throttled."""
-    rates = {**SPREAD, "hot": (5000, 10), WHOLE_TABLE: (100, 0)}
-    told = "\n".join(judged(charged(rates), Throughput(ru_per_s=30_000)).evidence)
-    assert "171,000 RU were charged: 17,100 RU/s on average, 17,100 in the best second" in told
-    assert "Partition 'hot' used 5,000 RU/s (50% of the 10,000" in told
-    assert (
-        "upsert_merge 40.48 RU each, 99% of all; full_table_scan 5.00 RU each, 0.58% of all" in told
-    )
-    assert "in the seconds with 429, 17,100 of the provisioned 30,000 RU/s were used" in told
-    assert "by the account's limit" not in told
-
-
 def test_folded_keys_are_one_of_many() -> None:
     """Above the cap the folded keys count together, and are no single hot key."""
     found = throttled_by_units(evidence(charged(ALL_REFUSED, cap=5), kind=COSMOS, throughput=THREE))
@@ -152,22 +131,6 @@ def test_a_key_that_was_hardly_used_was_not_spared() -> None:
         assert ("20 of 40 keys were throttled (20 had few attempts)" in found.figures) is (
             not spared
         )
-
-
-def test_without_charges_the_keys_are_a_hint() -> None:
-    """Real accounts may name no charge: which keys had a 429 is all there is, and it is said."""
-    spread = dict.fromkeys(SPREAD, (0, 5))
-    for rates, words in (
-        ({"p": (0, 10)}, "The run used one PartitionKey, so that both look the same; no answer"),
-        (spread, "20 of 20 keys were throttled, which points to too little throughput; no answer"),
-    ):
-        verdict = judged(charged(rates), THREE)
-        assert (verdict.result, verdict.limited_by) == ("throttled", "unknown")
-        assert words in verdict.sentence
-        assert not any(" 0 RU/s" in part.why for part in advised(charged(rates), THREE))
-    within = judged(charged({"p": (0, 0)}), THREE)
-    assert (within.result, within.limited_by) == ("inconclusive", "unknown")
-    assert "no answer named its charge" in within.sentence
 
 
 def test_folded_keys_alone_are_judged() -> None:

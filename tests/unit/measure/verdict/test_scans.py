@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.verdict.verdict import judge
-from tests.support.evidence import evidence, recorded, scanned, snapshot_of
+from tests.support.evidence import evidence, recorded, scanned
 
 DENSITY, SCOPE, FINER, HASH = "query-density", "partition-queries", "hot-partition", "append-only"
 ACCOUNTS, BATCH = "account-target", "transactions"
@@ -51,13 +50,3 @@ def test_advice_on_queries_has_a_cause(
     record = recorded(evidence(snapshot), name=profile or "single-partition")
     advised = [part.practice for part in record.verdict.advice]
     assert [name for name in advised if name != "ramp"] == practices
-
-
-def test_exact_counts_are_no_least() -> None:
-    """Only what a client cannot know is marked."""
-    assert "at least" not in judge(evidence(scanned())).sentence
-
-
-def test_without_queries_nothing_is_said_of_them() -> None:
-    """Writes scan nothing."""
-    assert not any("ueries" in line for line in judge(evidence(snapshot_of({"p0": 9}))).evidence)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, partition_part
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.findings import GapPart, ThrottlingPart
-from harness.measure.verdict.observations import stall_words
+from harness.measure.verdict.observations import gap_words, stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 from harness.model.services.service import ENTITIES
 from tests.support.records import altered
@@ -187,6 +187,12 @@ def test_only_the_longest_gaps_are_kept() -> None:
     assert {gap.length_s for gap in found.gaps} == {6, 7}
     assert [gap.start_s for gap in found.gaps] == sorted(gap.start_s for gap in found.gaps)
     assert found.longest_gap == next(gap for gap in found.gaps if gap.length_s == 7)
+
+
+def test_what_never_began_is_not_said_to_be_lost() -> None:
+    """A rate that was not there before an outage cannot be reached again."""
+    assert gap_words(GapPart(start_s=0, length_s=8, recovered_s=None)).endswith(" of the load")
+    assert gap_words(GapPart(start_s=1, length_s=7, recovered_s=None)).endswith("reached again")
 
 
 @given(st.text("stxfneh ", max_size=60))
