@@ -160,7 +160,13 @@ def write_run(
         The record with its whole cost, and its path.
     """
     folder = Path(out) / record.run_id
-    unwritten: list[str] = []
+
+    def lack(problem: str) -> None:
+        nonlocal record
+        complain(problem)
+        if not record.exit_code:
+            complain(f"the exit code is {_EXIT_NOT_WRITTEN}, because outputs are missing")
+            record = record.model_copy(update={"exit_code": _EXIT_NOT_WRITTEN})
 
     def write(name: str, make: Callable[[], str]) -> str:
         """Write what ``make`` returns, unless it is empty, and return it."""
@@ -172,16 +178,8 @@ def write_run(
             complain(f"{folder / name} cannot be made ({error!r})")
             return ""
         if text and (problem := _problem_of_writing(folder / name, text)) is not None:
-            unwritten.append(name)
-            complain(problem)
+            lack(problem)
         return text
-
-    def judged() -> RunRecord:
-        """The record with the exit code that follows from what is written so far."""
-        if record.exit_code or not unwritten:
-            return record
-        complain(f"the exit code is {_EXIT_NOT_WRITTEN}, because outputs are missing")
-        return record.model_copy(update={"exit_code": _EXIT_NOT_WRITTEN})
 
     try:
         missing = _problem_of_writing(folder / _RECORD, record.to_json()) is not None
@@ -190,25 +188,18 @@ def write_run(
         billable = clean_up()
     record = record.billed(billable)
     start = record.window_start
-    write(
-        "latencies.hlog",
-        lambda: hlog(start, start + record.measured_s, ledger.latencies()),
-    )
+    write("latencies.hlog", lambda: hlog(start, start + record.measured_s, ledger.latencies()))
     write("partitions.csv", lambda: partitions_csv(record))
-    record = judged()
     write("report.html", lambda: document(record))
-    record = judged()
+    written = record
     if (problem := _problem_of_writing(folder / _RECORD, record.to_json())) is not None:
         if missing:
-            unwritten.append(_RECORD)
-            record = judged()
-            complain(f"{problem}: the run has no record")
+            lack(f"{problem}: the run has no record")
         else:
             complain(f"{problem}: the existing record lacks the cost of cleaning up")
     summary = write("summary.md", lambda: markdown(record))
     write("junit.xml", lambda: junit(record))
-    if (final := judged()) is not record:
-        record = final
+    if record is not written:
         _problem_of_writing(folder / _RECORD, record.to_json())
     if summary and (page := os.environ.get(STEP_SUMMARY)):
         try:
