@@ -31,34 +31,11 @@ class GatewayProcess(ChildProcess):
 
     Attributes:
         url: Where it listens: scheme, host and port; empty before it listens.
+        limits: What it enforces.
     """
 
-    def __init__(
-        self,
-        upstream: str,
-        listen: str,
-        limits_path: Path,
-        limits: GatewayLimits,
-        throughput: Throughput,
-        stdout: IO[bytes],
-        stderr: IO[bytes],
-    ) -> None:
-        super().__init__(
-            [
-                sys.executable,
-                "-m",
-                "harness.gateway",
-                upstream,
-                listen,
-                str(limits_path.absolute()),
-                json.dumps(dataclasses.asdict(throughput)),
-            ],
-            stdout=stdout,
-            stderr=stderr,
-            environ={"PYTHONPATH": str(_PACKAGES)},
-        )
-        self.url = ""
-        self.limits = limits.provisioned(throughput)
+    url = ""
+    limits: GatewayLimits
 
     def counters(self) -> bytes:
         """See `read_counters`."""
@@ -101,8 +78,12 @@ def start_gateway(
         throughput: What is provisioned at a stand-in for Cosmos DB; unknown leaves it to the file.
     """
     loaded = load_limits(limits)
+    command = [sys.executable, "-m", "harness.gateway", upstream, listen, str(limits.absolute())]
+    command.append(json.dumps(dataclasses.asdict(throughput)))
+    environ = {"PYTHONPATH": str(_PACKAGES)}
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        process = GatewayProcess(upstream, listen, limits, loaded, throughput, stdout, stderr)
+        process = GatewayProcess(command, stdout=stdout, stderr=stderr, environ=environ)
+        process.limits = loaded.provisioned(throughput)
         try:
             process.url = _announced_url(process, stdout)
         except BaseException:

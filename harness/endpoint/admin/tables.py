@@ -103,20 +103,12 @@ class AdminTransport(GeventTransport):
         gevent.sleep(duration)
 
 
-@contextlib.contextmanager
-def service_client(
-    endpoint: Endpoint, budget: Budget | None = None
-) -> Iterator[TableServiceClient]:
-    with TableServiceClient(endpoint.url, **_options(endpoint, budget)) as client:
-        yield client
+def service_client(endpoint: Endpoint, budget: Budget | None = None) -> TableServiceClient:
+    return TableServiceClient(endpoint.url, **_options(endpoint, budget))
 
 
-@contextlib.contextmanager
-def table_client(
-    endpoint: Endpoint, table: str, budget: Budget | None = None
-) -> Iterator[TableClient]:
-    with TableClient(endpoint.url, table, **_options(endpoint, budget)) as client:
-        yield client
+def table_client(endpoint: Endpoint, table: str, budget: Budget | None = None) -> TableClient:
+    return TableClient(endpoint.url, table, **_options(endpoint, budget))
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from typing import IO
 from harness.endpoint.admin.listing import TABLES
 from harness.endpoint.admin.probe import ProbeRequest
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
-from harness.endpoint.endpoint import emulator_endpoint
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess, child_environment
 from harness.model.services.service import Server
@@ -167,29 +167,8 @@ _ACCOUNTS = ";".join(f"{name}:{EMULATOR_KEY}" for name in (EMULATOR_ACCOUNT, STA
 class AzuriteProcess(ChildProcess):
     """An Azurite on loopback that keeps its data in memory."""
 
-    def __init__(
-        self,
-        entry: Path,
-        port: int,
-        cert: Path | None,
-        key: Path | None,
-        log: IO[bytes],
-        *,
-        oauth: bool = False,
-        service: Server = "table",
-    ) -> None:
-        command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
-        command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
-        command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
-        if cert is not None and key is not None:
-            command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
-        if oauth:
-            command += ["--oauth", "basic"]
-        super().__init__(
-            command, cwd=entry.parent, stdout=log, environ={"AZURITE_ACCOUNTS": _ACCOUNTS}
-        )
-        self.service = service
-        self.endpoint = emulator_endpoint(f"{'https' if cert else 'http'}://127.0.0.1:{port}")
+    service: Server
+    endpoint: Endpoint
 
 
 def start_azurite(
@@ -218,11 +197,24 @@ def start_azurite(
         )
     if port and _taken(port):
         raise SetupError(f"Azurite did not start: port {port} is in use")
-    output = ""
+    command = [str(node()), "--require", str(_GUARD), str(entry), "--inMemoryPersistence"]
+    command += ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+    if cert is not None and key is not None:
+        command += ["--cert", str(cert.absolute()), "--key", str(key.absolute())]
+    if oauth:
+        command += ["--oauth", "basic"]
+    environ, output = {"AZURITE_ACCOUNTS": _ACCOUNTS}, ""
     for _ in range(_PORT_TRIES if port == 0 else 1):
         chosen = port or _free_port()
+        where = [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(chosen)]
         with _open_log(log_path) as log:
-            process = AzuriteProcess(entry, chosen, cert, key, log, oauth=oauth, service=service)
+            process = AzuriteProcess(
+                [*command, *where], cwd=entry.parent, stdout=log, environ=environ
+            )
+            process.service = service
+            process.endpoint = emulator_endpoint(
+                f"{'https' if cert else 'http'}://127.0.0.1:{chosen}"
+            )
             try:
                 if _wait_until_ready(process):
                     return process

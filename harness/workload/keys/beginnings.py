@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.workload.keys.template import DATE, PERIODS, Function, Reference
+from harness.workload.keys.template import DATE, PERIODS, Function, Reference, next_period
 
 _DIGIT = re.compile(r"[0-9]")
 _NO_TIME = re.compile(r"[T _:.-]?0[0:.]*Z?", re.ASCII)
@@ -174,10 +174,10 @@ def _periods(since: str, until: str, parts: int) -> Iterator[dt.datetime]:
                 return
         beyond = until[last.end(given) :]
         if _instant(last, given) != before or (beyond and not _NO_TIME.fullmatch(beyond)):
-            before = _next(before, parts_of_last)
+            before = next_period(before, parts_of_last)
         while at < before:
             yield at
-            at = _next(at, parts)
+            at = next_period(at, parts)
     except (ValueError, OverflowError):
         # A day that no month has, or the end of time.
         return
@@ -187,15 +187,6 @@ def _instant(match: re.Match[str], parts: int) -> dt.datetime:
     year, month, day, hour = (int(one or 0) for one in match.groups())
     every = (year, month, day, hour)[:parts] + (0, 1, 1, 0)[parts:]
     return dt.datetime(every[0], every[1], every[2], every[3])
-
-
-def _next(at: dt.datetime, parts: int) -> dt.datetime:
-    """The beginning of the next year, month, day or hour."""
-    if parts == 1:
-        return at.replace(year=at.year + 1)
-    if parts == 2:
-        return (at + dt.timedelta(days=31)).replace(day=1)
-    return at + dt.timedelta(days=parts == 3, hours=parts == 4)
 
 
 def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:

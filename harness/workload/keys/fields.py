@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from harness.workload.keys.pickers import PICKERS, Picker, Shape, Weighted
+from harness.workload.keys.template import PERIODS, next_period
 from harness.workload.simulated_time import ticks_of
 
 NOW = dt.datetime(2025, 12, 31, 12, 30, tzinfo=dt.UTC)
@@ -128,22 +129,12 @@ class Time:
         return list(itertools.takewhile(lambda moment: moment <= NOW, self._periods(period)))
 
     def _periods(self, period: str) -> Iterator[dt.datetime]:
-        moment = self.begin
-        if period != "hour":
-            moment = moment.replace(hour=0)
-        if period in ("year", "month"):
-            moment = moment.replace(day=1)
-        if period == "year":
-            moment = moment.replace(month=1)
+        parts = PERIODS.index(period) + 1
+        year, month, day, hour = (*self.begin.timetuple()[:parts], *(0, 1, 1, 0)[parts:])
+        moment = dt.datetime(year, month, day, hour, tzinfo=dt.UTC)
         while True:
             yield moment
-            if period == "year":
-                moment = moment.replace(year=moment.year + 1)
-            elif period == "month":
-                year, month = divmod(moment.year * 12 + moment.month, 12)
-                moment = moment.replace(year=year, month=month + 1)
-            else:
-                moment += dt.timedelta(**{f"{period}s": 1})
+            moment = next_period(moment, parts)
 
     def picker(self, number: int) -> Picker:
         """Draws one of ``number`` moments in order: the last is the newest."""

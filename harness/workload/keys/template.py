@@ -202,6 +202,15 @@ def _date(parts: int, value: str) -> str:
     return "-".join(found[:3]) + "".join(f"T{hour}" for hour in found[3:])
 
 
+def next_period(at: dt.datetime, parts: int) -> dt.datetime:
+    """The beginning of the next year, month, day or hour, which has so many parts of a date."""
+    if parts == 1:
+        return at.replace(year=at.year + 1)
+    if parts == 2:
+        return (at + dt.timedelta(days=31)).replace(day=1)
+    return at + dt.timedelta(days=parts == 3, hours=parts == 4)
+
+
 def _parsed_ticks(value: str) -> int | None:
     """The ticks of a time as text, or of ticks; None if it is neither."""
     if _TICKS.fullmatch(value):
