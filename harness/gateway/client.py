@@ -81,13 +81,9 @@ class ClientConnection(asyncio.Protocol):
         self._arrived: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
-        self._reading_paused = False
-        self._handling = False
-        self._closing = False
-        self._continue_due = False
-        self._unread = False
-        self._in_message = False
-        self._in_head = False
+        self._reading_paused = self._continue_due = self._unread = False
+        self._handling = self._closing = False
+        self._in_message = self._in_head = False
         self._head_bytes = 0
         self._headers: Headers | None = None
         self._new_message()

@@ -86,12 +86,7 @@ class Meter(Protocol):
         answer: GatewayAnswer | None,
         now_s: float,
     ) -> None:
-        """A request was counted.
-
-        Args:
-            answer: The answer; None without one. The body may be only its beginning.
-            now_s: When the answer was complete, by the model's clock.
-        """
+        """A request was counted, and its answer complete, of which this may be the beginning."""
 
 
 class Proxy:
@@ -102,8 +97,6 @@ class Proxy:
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
-        meter: Gets every request; None for no meter.
-        interception: The hosts of table endpoints that lead to the gateway; None for none.
     """
 
     def __init__(

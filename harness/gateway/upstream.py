@@ -137,14 +137,12 @@ class UpstreamConnection(asyncio.Protocol):
         self._answer: asyncio.Future[GatewayAnswer] | None = None
         self._rest: collections.deque[bytes] | None = None
         self._rest_bytes = 0
-        self._paused = False
         self._rest_arrived: asyncio.Future[None] | None = None
         self._broken: UpstreamBroken | None = None
-        self._complete = True
-        self._ends_with_connection = False
+        self._complete = self.usable = True
+        self._paused = self._ends_with_connection = False
         self._deadline_s = math.inf
         self.idle_since_s = 0.0
-        self.usable = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # The transports of uvloop are of no class of asyncio.

@@ -130,8 +130,9 @@ class Time:
 
     def _periods(self, period: str) -> Iterator[dt.datetime]:
         parts = PERIODS.index(period) + 1
-        year, month, day, hour = (*self.begin.timetuple()[:parts], *(0, 1, 1, 0)[parts:])
-        moment = dt.datetime(year, month, day, hour, tzinfo=dt.UTC)
+        begin = self.begin
+        month, day, hour = (*begin.timetuple()[1:parts], *(1, 1, 0)[parts - 1 :])
+        moment = begin.replace(month=month, day=day, hour=hour)
         while True:
             yield moment
             moment = next_period(moment, parts)

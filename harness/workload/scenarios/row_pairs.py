@@ -180,9 +180,11 @@ class FootRace(Scenario):
     def register(self, rng: random.Random) -> Steps:
         """Both rows of a new registration by one transaction."""
         name, sex = RUNNERS[rng.randrange(len(RUNNERS))]
+        # A bib that no other worker gives, after all loaded ones.
+        taken = self.loaded_rows + self.new_number() * _WORKERS
         new = Registration(
             race=self._race(self.pick(rng)),
-            bib=self._new_bib(),
+            bib=_bib(taken + self.setting.worker),
             name=name,
             sex=sex,
             age=YOUNGEST + rng.randrange(AGES),
@@ -224,11 +226,6 @@ class FootRace(Scenario):
     def _race(self, number: int) -> str:
         year, distance = divmod(number, len(DISTANCES))
         return f"{FIRST_YEAR + year} New York City Marathon__{DISTANCES[distance]}"
-
-    def _new_bib(self) -> str:
-        """A bib that no other worker gives, after all loaded ones."""
-        taken = self.loaded_rows + self.new_number() * _WORKERS
-        return _bib(taken + self.setting.worker)
 
     def _loaded(self, race: int, runner: int) -> Registration:
         name, sex = RUNNERS[runner % len(RUNNERS)]

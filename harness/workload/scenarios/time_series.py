@@ -239,12 +239,11 @@ class EventLog(Scenario):
         return KeyRange(entities=self.setting.rows + self._written, exact=not self._moving)
 
     def _event(self, at: Instant, number: int, name: str = "") -> Operation:
-        content: dict[str, EdmValue] = {
-            "At": at.utc,
-            "Level": LEVELS[number % len(LEVELS)],
-            "Source": "web",
-        }
-        return self.insert(at.date, at.inverted, content, name=name)
+        return self.insert(at.date, at.inverted, _content(at, number), name=name)
+
+
+def _content(at: Instant, number: int) -> dict[str, EdmValue]:
+    return {"At": at.utc, "Level": LEVELS[number % len(LEVELS)], "Source": "web"}
 
 
 HOURS = 24
@@ -362,7 +361,8 @@ class Log(Scenario):
 
     def write_lines(self, rng: random.Random) -> Operation:
         """The next lines of one period by one transaction, or by one append."""
-        period, first = divmod(self.new_number() - 1, self._batches)
+        batches = -(-self.setting.rows // MAX_TRANSACTION_OPERATIONS)
+        period, first = divmod(self.new_number() - 1, batches)
         first *= MAX_TRANSACTION_OPERATIONS
         last = min(first + MAX_TRANSACTION_OPERATIONS, self.setting.rows)
         period += self.setting.partitions
@@ -389,22 +389,13 @@ class Log(Scenario):
             ),
         )
 
-    @property
-    def _batches(self) -> int:
-        return -(-self.setting.rows // MAX_TRANSACTION_OPERATIONS)
-
     def _number(self, period: int, number: int) -> str:
         """The RowKey of a line, which is its number in the whole log."""
         return f"{period * self.setting.rows + number:08d}"
 
     def _line(self, period: int, number: int, row_key: str) -> Operation:
         at = self._begin(period).after(number * self._step)
-        content: dict[str, EdmValue] = {
-            "At": at.utc,
-            "Level": LEVELS[number % len(LEVELS)],
-            "Source": "web",
-        }
-        return self.insert(self._name(period), row_key, content)
+        return self.insert(self._name(period), row_key, _content(at, number))
 
     def _begin(self, period: int) -> Instant:
         return times.day(0).after(period * PERIOD)
