@@ -110,29 +110,19 @@ class KeyColumn:
         self.count += 1
         length = characters(key)
         self.longest = max(self.longest, length)
-        if needs_escaping(key):
+        if escaped := needs_escaping(key):
             self.escaped += 1
             self.foreign += not key.isascii()
-            self._refuse(key, where)
-        elif length > MAX_KEY_CHARACTERS:
-            self._refuse(key, where)
-        # A longer key is refused, and would take memory.
-        self.sample.add(key[:MAX_KEY_CHARACTERS])
-
-    def _refuse(self, key: str, where: str) -> None:
-        if (problem := key_problem(key)) is not None:
+        if (escaped or length > MAX_KEY_CHARACTERS) and (problem := key_problem(key)) is not None:
             self.refused += 1
             self.problem = self.problem or f"{cut(key)!r}{where} {problem}"
+        # A longer key is refused, and would take memory.
+        self.sample.add(key[:MAX_KEY_CHARACTERS])
 
     @property
     def distinct(self) -> int:
         """Number of different keys; an estimate unless the sample is exact."""
         return self.sample.distinct
-
-    @property
-    def keys(self) -> list[str]:
-        """The sample, in order."""
-        return sorted(self.sample.counts)
 
     def shape(self, frequent: dict[str, float]) -> KeyShape:
         """What keys look like, by their rows; those of ``frequent`` keys are known."""
@@ -143,11 +133,7 @@ class KeyColumn:
 
 @dataclasses.dataclass
 class ListedTable:
-    """The keys of one table.
-
-    Attributes:
-        uses: Rows of the list, or operations.
-    """
+    """The keys of one table; ``uses`` are rows of the list, or operations."""
 
     uses: int = 0
     partition_keys: KeyColumn = dataclasses.field(default_factory=KeyColumn)
@@ -288,7 +274,6 @@ class ListedKeys:
         stored = self.unit == "row" and 0 < table.uses * _OWN <= table.entities
         return Seen(
             keys_only=True,
-            profile=None,
             service=USUAL,
             shares=PredictionPart(
                 hottest=Partition(name, hottest).name,
@@ -299,23 +284,18 @@ class ListedKeys:
                 over_partitions_share=0.0,
             ),
             operations=uses,
-            reads=0,
-            labels=frozenset(),
             tables=tuple(_table_seen(*item) for item in self.tables.items()),
-            queries=(),
             writes=WritesPart(),
             requested=0.0,
             loaded_entities=table.entities if stored else None,
             loaded_partitions=table.partition_keys.distinct if stored else None,
             largest=round(share * table.uses) if stored else 0,
-            pointing=None,
-            entity_bytes=None,
         )
 
 
 def _table_seen(name: str, table: ListedTable) -> TableSeen:
     columns = (table.partition_keys, table.row_keys)
-    partition_keys, row_keys = (column.keys for column in columns)
+    partition_keys, row_keys = (sorted(column.sample.counts) for column in columns)
     shape, row_shape = table.shapes
     count = sum(column.count for column in columns)
     leading, doubt = shape.leading, ""

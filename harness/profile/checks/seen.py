@@ -92,12 +92,10 @@ class TableSeen(TableBehaviourPart):
 
 
 class QuerySeen(QueriesPart):
-    """Queries of one name, which are not point queries; the table may be unknown.
-
-    ``by_number`` is True if they filter by a property for a range that could be a range of keys.
-    """
+    """Queries of one name, which are not point queries; the table may be unknown."""
 
     by_number: bool = False
+    """Whether they filter by a property for a range that could be a range of keys."""
 
     @property
     def many(self) -> int:
@@ -106,7 +104,6 @@ class QuerySeen(QueriesPart):
 
     @property
     def of_row_range(self) -> bool:
-        """Whether a range of RowKeys in one partition is asked for."""
         return not self.over_partitions and self.many > self.unbounded
 
     @property
@@ -223,7 +220,6 @@ class Seen:
     """What a profile would send, or what a run sent. None is what a source does not say.
 
     Attributes:
-        service: What the load goes to, with its targets.
         keys_only: Nothing but keys is known; each operation writes one.
         operations: Number of operations, of which ``reads`` read.
         labels: Names of the operations.
@@ -243,14 +239,14 @@ class Seen:
 
     record: RunRecord | None = None
     keys_only: bool = False
-    profile: Profile | None
+    profile: Profile | None = None
     service: Service
     shares: PredictionPart
     operations: int
-    reads: int
-    labels: frozenset[str]
+    reads: int = 0
+    labels: frozenset[str] = frozenset()
     tables: tuple[TableSeen, ...] | None
-    queries: tuple[QuerySeen, ...]
+    queries: tuple[QuerySeen, ...] = ()
     writes: WritesPart | None
     hot_row_share: float | None = None
     requested: float | None
@@ -259,8 +255,8 @@ class Seen:
     loaded_partitions: int | None
     largest: int = 0
     growth: GrowthSeen | None = None
-    pointing: bool | None
-    entity_bytes: int | None
+    pointing: bool | None = None
+    entity_bytes: int | None = None
     accounts: int = 1
     charges: ChargesSeen | None = None
 
@@ -273,6 +269,11 @@ class Seen:
     def targets(self) -> Targets:
         """Those of the service, or the published ones where its limits are others."""
         return self.service.targets or PUBLISHED
+
+    @property
+    def over_partitions(self) -> list[QuerySeen]:
+        """The queries that go over several partitions."""
+        return [query for query in self.queries if query.over_partitions]
 
     @property
     def unobserved(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from harness.model.figures import number, percent
+from harness.model.figures import counted, number, percent
 from harness.model.figures import request_units as units_words
 from harness.model.physical_partitions import MAX_REQUEST_BYTES
 from harness.profile.checks.seen import ChargesSeen, Seen
@@ -44,7 +44,6 @@ _UNKNOWN_KEYS = "Keys are redacted, or not every partition has a row in the reco
 
 
 @practice(
-    "request-units",
     "the load fits into the provisioned request units",
     _PROVISIONED,
     applies=UNIT_LIMITS,
@@ -73,7 +72,6 @@ def request_units(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "hot-partition-key",
     "no PartitionKey takes more than its share of the request units",
     "keys.partition_key",
     applies=UNIT_LIMITS,
@@ -107,7 +105,6 @@ def hot_partition_key(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "costly-operations",
     "no operation takes most of the request units",
     "mix",
     applies=UNIT_LIMITS,
@@ -125,7 +122,6 @@ def costly_operations(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "physical-partitions",
     "request units spread evenly over the physical partitions",
     "keys.partition_key",
     applies=UNIT_LIMITS,
@@ -169,12 +165,7 @@ def _held(seen: Seen, charges: ChargesSeen, why: str, share: float) -> Assessmen
     return consider(f"{why}. {said} {number(wanted)}.")
 
 
-@practice(
-    "key-bytes",
-    "keys are no longer than Cosmos DB allows",
-    "keys.partition_key",
-    applies=UNIT_LIMITS,
-)
+@practice("keys are no longer than Cosmos DB allows", "keys.partition_key", applies=UNIT_LIMITS)
 @says(COSMOS, _CHOOSE, "PartitionKeys of 2,048 bytes, or 101 without large partition keys")
 @says(COSMOS_FAQ, _DIFFERENT, "RowKeys of 255 bytes")
 @remedy("Shorten the keys.")
@@ -196,34 +187,23 @@ def key_bytes(seen: Seen) -> Assessment | None:
     return fine(f"The longest PartitionKey has {partition} bytes{rows}.")
 
 
-@practice("cross-partition", "queries name the PartitionKey", "mix", applies=UNIT_LIMITS)
+@practice("queries name the PartitionKey", "mix", applies=UNIT_LIMITS)
 @says(COSMOS, _READ_HEAVY, "a filter by the key goes to one physical partition only")
 @disagrees(COSMOS, _READ_HEAVY, "no concern below 30,000 RU/s and 100 GB")
 @remedy("Name the PartitionKey in the filter, or store the data a second time by the other key.")
 def cross_partition(seen: Seen) -> Assessment | None:
-    charges = seen.charges
-    over = [query for query in seen.queries if query.over_partitions]
-    if charges is None or not over:
+    charges, labels = seen.charges, {query.name for query in seen.over_partitions}
+    if charges is None or not labels:
         return None
-    labels = {query.name for query in over}
     share = sum(kind.share for kind in charges.kinds if kind.label in labels)
-    taken = (
-        f"take {percent(share)} of the RU" if charges.known else "take an unknown part of the RU"
-    )
+    taken = percent(share) if charges.known else "an unknown part"
     count = charges.throughput.fewest_partitions
-    why = (
-        f"Queries over several PartitionKeys {taken}; each page asks {count} physical "
-        f"partition{'s' if count > 1 else ''}."
-    )
+    asked = counted(count, "physical partition")
+    why = f"Queries over several PartitionKeys take {taken} of the RU; each page asks {asked}."
     return fine(why) if count <= _FEW_PHYSICAL else consider(why)
 
 
-@practice(
-    "transaction-bytes",
-    "a transaction has at most 2 MB",
-    "transaction.operations",
-    applies=UNIT_LIMITS,
-)
+@practice("a transaction has at most 2 MB", "transaction.operations", applies=UNIT_LIMITS)
 @says(COSMOS_FAQ, _DIFFERENT, "batches of 2 MB; Storage allows 4 MiB")
 @remedy("Put fewer entities into a transaction.")
 def transaction_bytes(seen: Seen) -> Assessment | None:

@@ -36,9 +36,7 @@ _FAR_MS = 25.0
 _GENERATOR = ("generator", "machine")
 
 
-@practice(
-    "generator-size", "the generator is large enough", applies=EVERYWHERE, relieves=_GENERATOR
-)
+@practice("the generator is large enough", applies=EVERYWHERE, relieves=_GENERATOR)
 @says(CHECKLIST, "Unbounded parallelism", "an overloaded client measures its own limit")
 def generator_size(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
@@ -107,7 +105,7 @@ def _on_full_machine(
     )
 
 
-@practice("session", "the session uses little CPU", "session.kind", relieves=_GENERATOR)
+@practice("the session uses little CPU", "session.kind", relieves=_GENERATOR)
 @says(SESSIONS, "Sessions", "a session without an SDK takes less CPU")
 @remedy("Use session 'wire'.")
 def session(seen: Seen) -> Assessment | None:
@@ -122,7 +120,7 @@ def session(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("users", "there are enough users for the rate", "load.users", relieves=("users",))
+@practice("there are enough users for the rate", "load.users", relieves=("users",))
 @says(PROFILES, "Load models", "each user has one operation in progress")
 def users(seen: Seen) -> Assessment | None:
     record = _limited(seen, "users")
@@ -137,7 +135,7 @@ def users(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("gateway-processes", "the gateway is no bottleneck", relieves=("gateway",))
+@practice("the gateway is no bottleneck", relieves=("gateway",))
 @says(WATCH, "What it costs", "each gateway process uses one core")
 @remedy("Share the requests among several gateway processes (harness watch --processes).")
 def gateway_processes(seen: Seen) -> Assessment | None:
@@ -148,7 +146,7 @@ def gateway_processes(seen: Seen) -> Assessment | None:
     return offends(f"The gateway had no reserve in {busy} of the seconds.")
 
 
-@practice("emulator", "limits are those of an account", applies=EVERYWHERE, relieves=("endpoint",))
+@practice("limits are those of an account", applies=EVERYWHERE, relieves=("endpoint",))
 @says(ACCOUNTS, "A stress test of your own account", "an emulator has a capacity of its own")
 @remedy("Repeat the run against an account.")
 def emulator(seen: Seen) -> Assessment | None:
@@ -158,7 +156,7 @@ def emulator(seen: Seen) -> Assessment | None:
     return offends("The limit here is the capacity of an emulator.")
 
 
-@practice("location", "the client is near the account", applies=EVERYWHERE, relieves=("endpoint",))
+@practice("the client is near the account", applies=EVERYWHERE, relieves=("endpoint",))
 @says(CHECKLIST, "Location", "run in the account's region")
 @remedy("Run the generator in the account's region.")
 def location(seen: Seen) -> Assessment | None:

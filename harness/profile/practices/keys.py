@@ -45,7 +45,6 @@ _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
 
 @practice(
-    "append-only",
     "inserts go to several places in key order",
     "keys.partition_key",
     applies=ENTITY_LIMITS,
@@ -97,12 +96,7 @@ def _of_operations(seen: Seen, share: float) -> str:
     return "" if seen.keys_only else f", {percent(share)} of the operations,"
 
 
-@practice(
-    "blob-names",
-    "names of blobs do not begin with a date",
-    "keys.partition_key",
-    applies=WITHOUT_ROWS,
-)
+@practice("names of blobs do not begin with a date", "keys.partition_key", applies=WITHOUT_ROWS)
 @says(STRATEGIES, "Partitioning Azure Blob Storage", "names by date lead all traffic to one server")
 @remedy("Begin the names with a hash of three digits, as profile log-in-blobs-hashed does.")
 def blob_names(seen: Seen) -> Assessment | None:
@@ -117,7 +111,7 @@ def blob_names(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("date-key", "a PartitionKey does not begin with a date", "keys.partition_key")
+@practice("a PartitionKey does not begin with a date", "keys.partition_key")
 @says(CHECKLIST, _APPEND_ONLY, "names a log with the date as PartitionKey as an example to avoid")
 @disagrees(KEYS, _PARTITION_KEYS, "advises a date for logs")
 @disagrees(KEYS, "4. Common Patterns", "event logs: one partition a day")
@@ -151,9 +145,7 @@ def date_key(seen: Seen) -> Assessment | None:
     )
 
 
-@practice(
-    "zero-padding", "numbers in keys have a fixed width", "keys.partition_key", relieves=("missed",)
-)
+@practice("numbers in keys have a fixed width", "keys.partition_key", relieves=("missed",))
 @says(PARTITIONING, "Table primary key", "keys are text; only padded numbers keep their order")
 @remedy("Write numbers in keys with a fixed width, with leading zeros.")
 def zero_padding(seen: Seen) -> Assessment | None:
@@ -176,7 +168,7 @@ def zero_padding(seen: Seen) -> Assessment | None:
             return offends(f"{why} {_MISSES.format('RowKeys')}")
         return consider(why)
     why = _widths("PartitionKeys", table.partition_keys)
-    over = [query for query in seen.queries if query.over_partitions]
+    over = seen.over_partitions
     if seen.recorded:
         over = [query for query in over if not query.unbounded and query.of_table(table.table)]
     if over:
@@ -190,7 +182,7 @@ def _widths(which: str, keys: Sequence[str]) -> str:
     return f"Numbers in {which} have different widths{example}."
 
 
-@practice("guid-partition-key", "related entities share a PartitionKey", "keys.partition_key")
+@practice("related entities share a PartitionKey", "keys.partition_key")
 @says(KEYS, _ANTI_PATTERNS, "with a GUID, related data cannot be queried together")
 @says(PARTITIONING, "Partition sizing", "no transactions, and ranges visit many servers")
 @disagrees(PARTITIONING, "Storage operations", "advises GUIDs for frequent inserts")
@@ -202,8 +194,7 @@ def guid_partition_key(seen: Seen) -> Assessment | None:
     tables = [table for table in seen.tables if table.guids]
     if not tables:
         return None
-    over = [query for query in seen.queries if query.over_partitions]
-    if any(query.of_table(table.table) for query in over for table in tables):
+    if any(query.of_table(table.table) for query in seen.over_partitions for table in tables):
         return offends(
             "PartitionKeys are GUIDs, and queries go over several partitions. Neighbouring keys "
             "are unrelated, so each such query scans the whole table."
@@ -215,7 +206,7 @@ def guid_partition_key(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("guid-row-key", "RowKeys sort in the order that queries need", "keys.row_key")
+@practice("RowKeys sort in the order that queries need", "keys.row_key")
 @says(KEYS, _ANTI_PATTERNS, "a random GUID destroys the order")
 @disagrees(KEYS, _ROW_KEYS, "names GUIDs as a way to make RowKeys unique")
 @remedy("Use a sequence or an inverted timestamp as RowKey.")
@@ -235,33 +226,32 @@ def guid_row_key(seen: Seen) -> Assessment | None:
     ]
     if not inside:
         return None
-    # Ranges of GUIDs are known of an application only; a profile filters by a number instead.
-    if not any(
-        query.by_number or query.limited or (seen.recorded and not query.unbounded)
-        for query in inside
-    ):
-        return fine("RowKeys are GUIDs, but no query needs rows in an order.")
-    return offends(
-        "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. GUIDs have "
-        "no such order: each query scans the whole partition, or returns arbitrary rows."
-    )
+    for query in inside:
+        # Ranges of GUIDs are known of an application only; a profile filters by a number instead.
+        if query.by_number or query.limited or (seen.recorded and not query.unbounded):
+            return offends(
+                "RowKeys are GUIDs, and queries ask for a range of rows or for the first rows. "
+                "GUIDs have no such order: each query scans the whole partition, or returns "
+                "arbitrary rows."
+            )
+    return fine("RowKeys are GUIDs, but no query needs rows in an order.")
 
 
-@practice("valid-keys", "the service takes every key")
+@practice("the service takes every key")
 @says(DATA_MODEL, "Characters disallowed in key fields", "forbids / \\ # ? and control characters")
 @remedy("Replace these characters, such as by percent-encoding them before they become a key.")
 def valid_keys(seen: Seen) -> Assessment | None:
-    refused = sum(table.refused for table in seen.tables or ())
     if not seen.keys_only:
         # A profile with such keys is refused, and requests with them are failures of a run.
         return None
-    if not refused:
+    refusing = [table for table in seen.tables or () if table.refused]
+    if not refusing:
         return fine("No key has forbidden characters or is too long.")
-    refusal = next(table.refusal for table in seen.tables or () if table.refusal)
-    return offends(f"The service refuses {counted(refused, 'key')}: {refusal}.")
+    refused = counted(sum(table.refused for table in refusing), "key")
+    return offends(f"The service refuses {refused}: {refusing[0].refusal}.")
 
 
-@practice("key-properties", "a single key property is the PartitionKey", "keys.partition_key")
+@practice("a single key property is the PartitionKey", "keys.partition_key")
 @says(PARTITIONING, "Choose the PartitionKey value", "of two properties each is one of the keys")
 @says(CHECKLIST, "Tables and partitions", "such as the ID of the user, however many there are")
 @disagrees(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
@@ -272,11 +262,8 @@ def key_properties(seen: Seen) -> Assessment | None:
     scanned = [query for query in seen.queries if query.many]
     for table in seen.tables if seen.reads and not seen.writes.transactions else ():
         rows = len(table.row_keys) > 1 or 0 < table.hottest_row < table.operations
-        if (
-            table.partitions == 1
-            and rows
-            and not any(query.of_table(table.table) for query in scanned)
-        ):
+        together = any(query.of_table(table.table) for query in scanned)
+        if table.partitions == 1 and rows and not together:
             return consider(
                 f"Only the RowKey tells entities of {table.named} apart, and nothing reads or "
                 "writes several of them together: it is the one key property."
@@ -286,7 +273,7 @@ def key_properties(seen: Seen) -> Assessment | None:
     return None
 
 
-@practice("key-length", "keys are short", "keys.partition_key")
+@practice("keys are short", "keys.partition_key")
 @says(KEYS, _ROW_KEYS, "long keys cost storage and slow down queries")
 @says(PARTITIONING, "Table primary key", "the keys store up to 1 KiB of text")
 @says(STRATEGIES, _OF_TABLES, "PartitionKey and RowKey together have at most 1 KB")
@@ -328,7 +315,7 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
     )
 
 
-@practice("key-characters", "keys need no escaping", "keys.partition_key")
+@practice("keys need no escaping", "keys.partition_key")
 @says(KEYS, _PRINCIPLES, "keep keys ASCII, without characters to be escaped")
 @remedy("Use only ASCII letters, digits, and - . _ in keys.")
 def key_characters(seen: Seen) -> Assessment | None:
@@ -347,7 +334,7 @@ def _named(table: TableSeen) -> str:
     return f"A key of {table.named}" if table.odd is None else f"The key {table.odd!r}"
 
 
-@practice("key-change", "keys never change", "mix.key_change")
+@practice("keys never change", "mix.key_change")
 @says(KEYS, _PRINCIPLES, "a key change is a delete and an insert of the entity")
 @remedy("Make keys from properties that never change; keep values that change in other properties.")
 def key_change(seen: Seen) -> Assessment | None:

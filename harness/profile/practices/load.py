@@ -41,7 +41,7 @@ _UNEVEN = 1.5
 """An account with this multiple of its equal share of the load is uneven."""
 
 
-@practice("parallelism", "the number of concurrent requests is bounded", applies=EVERYWHERE)
+@practice("the number of concurrent requests is bounded", applies=EVERYWHERE)
 @says(CHECKLIST, "Unbounded parallelism", "it exceeds the client's limits or the targets")
 @remedy("Set a cap, and raise it step by step.")
 def parallelism(seen: Seen) -> Assessment | None:
@@ -61,7 +61,6 @@ def parallelism(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "connections",
     "there are enough connections",
     "session.connections",
     applies=EVERYWHERE,
@@ -89,7 +88,6 @@ def connections(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "ramp",
     "the load rises slowly",
     "load.spawn_rate_per_s",
     applies=ENTITY_LIMITS,
@@ -156,12 +154,7 @@ def _jumped(record: RunRecord) -> Assessment:
     return consider(f"{why}: the service may throttle until it has balanced it.", change=change)
 
 
-@practice(
-    "account-target",
-    "the load stays under the account's target",
-    applies=ENTITY_LIMITS,
-    relieves=("account",),
-)
+@practice("the load stays under the account's target", applies=ENTITY_LIMITS, relieves=("account",))
 @says(CHECKLIST, "Capacity and transaction targets", "or use several accounts")
 @says(CHECKLIST, "Entities per second (storage account)", "20,000 entities/s")
 @remedy("Request less, or spread the data over several accounts.")
@@ -181,10 +174,7 @@ def account_target(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "account-spread",
-    "partitions spread evenly over the accounts",
-    applies=ENTITY_LIMITS,
-    relieves=("account",),
+    "partitions spread evenly over the accounts", applies=ENTITY_LIMITS, relieves=("account",)
 )
 @says(CHECKLIST, "High-traffic data", "no partition should have far more traffic than others")
 @remedy("Make PartitionKeys finer, so that the partitions spread evenly over the accounts.")
@@ -199,7 +189,6 @@ def account_spread(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "entity-size",
     "entities have 1 KiB, the size that the targets assume",
     "entity.size_bytes",
     applies=ENTITY_LIMITS,

@@ -63,7 +63,6 @@ def _near_target(seen: Seen) -> Severity:
 
 
 @practice(
-    "hot-partition",
     "no partition takes more than its share of the load",
     "keys.partition_key",
     applies=ENTITY_LIMITS,
@@ -110,7 +109,6 @@ def hot_partition(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "hot-row",
     "no row takes most of the load of its partition",
     "keys.rows_per_partition",
     relieves=("partition",),
@@ -139,7 +137,6 @@ def hot_row(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "hot-range",
     "no range of neighbouring keys takes most of the load",
     "keys.partition_key",
     applies=ENTITY_LIMITS,
@@ -175,7 +172,7 @@ def hot_range(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("constant-partition-key", "a table has more than one PartitionKey", "keys.partition_key")
+@practice("a table has more than one PartitionKey", "keys.partition_key")
 @says(KEYS, _ANTI_PATTERNS, "one value for all rows is a massive hot spot")
 @says(PARTITIONING, "Partition sizing", "one value is limited to one server")
 @says(STRATEGIES, _OF_TABLES, "one partition cannot scale out")
@@ -214,14 +211,14 @@ def constant_partition_key(seen: Seen) -> Assessment | None:
     return offends(f"{why}: one server took all of them, with {limit}.")
 
 
-@practice("tiny-partitions", "scanned partitions are not tiny", "keys.rows_per_partition")
+@practice("scanned partitions are not tiny", "keys.rows_per_partition")
 @says(KEYS, _PARTITION_KEYS, "too many tiny partitions slow down scans")
 @says(KEYS, _ANTI_PATTERNS, "a partition for each row makes range scans impossible")
 @disagrees(PARTITIONING, "Partition sizing", "favours small partitions, which balance better")
 @disagrees(CHECKLIST, "Tables and partitions", "millions of PartitionKeys are no problem")
 @remedy(GROUP)
 def tiny_partitions(seen: Seen) -> Assessment | None:
-    over = [query for query in seen.queries if query.over_partitions]
+    over = seen.over_partitions
     if seen.loaded_partitions is None or seen.loaded_entities is None:
         return untold(_STORED) if over else None
     if not seen.loaded_partitions:
@@ -243,7 +240,7 @@ def tiny_partitions(seen: Seen) -> Assessment | None:
     return offends(why)
 
 
-@practice("large-partitions", "no partition grows without bound", "keys.rows_per_partition")
+@practice("no partition grows without bound", "keys.rows_per_partition")
 @says(KEYS, _PARTITION_KEYS, "for millions of entities add a second dimension")
 @says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
 @disagrees(PARTITIONING, "Partition sizing", "a large partition is right if nothing has to scale")

@@ -96,20 +96,23 @@ class Practice:
     """A check, which compares what was seen with the practice, and its decorators.
 
     Attributes:
-        name: Its identifier, also in ``docs/checklist.md``.
         applies: What the limits of the services count that it is about.
         relieves: The limits of a run (`Seen.limits`) that it bears on: where one of them held the
             run back, and the practice is violated, the report advises it.
     """
 
     check: Check
-    name: str = ""
     title: str = ""
     setting: str = ""
     change: str = ""
     sources: tuple[Source, ...] = ()
     applies: frozenset[LimitUnit] = TABLES
     relieves: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its identifier, also in ``docs/checklist.md``."""
+        return self.check.__name__.replace("_", "-")
 
     def look(self, seen: Seen) -> Assessment | None:
         """What was seen of the practice; None if the practice does not apply."""
@@ -128,21 +131,15 @@ Decorator = Callable[[Check | Practice], Practice]
 
 
 def practice(
-    name: str,
     title: str,
     setting: str = "",
     *,
     applies: frozenset[LimitUnit] = TABLES,
     relieves: tuple[str, ...] = (),
 ) -> Decorator:
-    """Name the practice of a check, and the setting that usually decides it."""
+    """Make the practice of a check, which has its name; ``setting`` usually decides it."""
     return lambda of: dataclasses.replace(
-        _practice(of),
-        name=name,
-        title=title,
-        setting=setting,
-        applies=applies,
-        relieves=relieves,
+        _practice(of), title=title, setting=setting, applies=applies, relieves=relieves
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable
 
 from harness.measure.verdict.conditions import parse_condition
@@ -37,7 +38,7 @@ _LIMITING = "Limiting the amount of data returned"
 _OF_TABLES = "Partitioning Azure Table storage"
 
 
-@practice("table-queries", "queries stay in one partition", "mix", relieves=("scans",))
+@practice("queries stay in one partition", "mix", relieves=("scans",))
 @says(CHECKLIST, _SCOPE, "avoid queries over entities without a common PartitionKey")
 @says(PARTITIONING, "Determine queries", "full table scans are worst, then partition range scans")
 @disagrees(PARTITIONING, "Determine queries", "a partition range scan of few servers is good")
@@ -46,27 +47,25 @@ _OF_TABLES = "Partitioning Azure Table storage"
 def table_queries(seen: Seen) -> Assessment | None:
     if not seen.reads:
         return None
-    over = [query for query in seen.queries if query.over_partitions]
+    over = seen.over_partitions
     if not over:
         return fine("No query goes over several partitions.")
     whole = [query for query in over if query.unbounded]
     worst = (whole or over)[0]
-    scanned = worst.entities / worst.count
+    setting, scanned = _setting(seen, worst), worst.entities / worst.count
     many = f"{scanned:,.0f} entities" if scanned else "an unknown number of entities"
     times = f" It was sent {counted(worst.count, 'time')}." if seen.recorded else ""
     if whole:
-        return offends(
-            f"{worst.name} scans a whole table, {many} each time, and all of them count.{times}",
-            setting=_setting(seen, worst),
-        )
+        why = f"{worst.name} scans a whole table, {many} each time, and all of them count.{times}"
+        return offends(why, setting=setting)
     return consider(
         f"{worst.name} scans {many} of several partitions, which may be on several servers. The "
         f"documents disagree on how bad that is.{times}",
-        setting=_setting(seen, worst),
+        setting=setting,
     )
 
 
-@practice("partition-queries", "most reads are point queries", "mix", relieves=("scans",))
+@practice("most reads are point queries", "mix", relieves=("scans",))
 @says(CHECKLIST, _SCOPE, "point queries wherever possible, partition queries sparingly")
 @says(PARTITIONING, "Determine queries", "point queries use the one index fully")
 @remedy("Give the entities that are read most a key that a point query can name.")
@@ -104,7 +103,7 @@ def _random_suffixes(seen: Seen) -> int:
     return profile.design.random_suffixes if mixed and profile is not None else 1
 
 
-@practice("query-priority", "the keys serve the most frequent and the most urgent queries", "mix")
+@practice("the keys serve the most frequent and the most urgent queries", "mix")
 @says(PARTITIONING, "Determine queries", "rank queries by how often and how fast they are needed")
 @says(PARTITIONING, "Choose the PartitionKey value", "properties that are queried become keys")
 @remedy("Choose keys that these queries name, and serve the others by index rows.")
@@ -149,7 +148,7 @@ def _urgent(seen: Seen) -> set[str]:
     return names
 
 
-@practice("query-density", "queries scan little more than they return", relieves=("scans",))
+@practice("queries scan little more than they return", relieves=("scans",))
 @says(CHECKLIST, "Query density", "targets count what is scanned, not what is returned")
 @says(CHECKLIST, "Denormalization", "store an entity once for each key it is found by")
 @says(STRATEGIES, _OF_TABLES, "look-ups by other fields need index tables")
@@ -157,22 +156,18 @@ def _urgent(seen: Seen) -> set[str]:
 @remedy("Put the filtered property into the keys, or keep index rows for it.")
 def query_density(seen: Seen) -> Assessment | None:
     known = [(query.density, query) for query in seen.queries if query.density is not None]
-    density, query = min(known, key=lambda pair: pair[0], default=(None, None))
-    if density is None or query is None or density >= _LOW_DENSITY:
-        if seen.recorded and (filtered := _filtered(seen)) is not None:
-            return filtered
-        if density is None or query is None:
-            return None
-        share = "all" if density >= 1 else f"{percent(density)} or more"
-        return fine(
-            f"Every query returns {share} of the entities that it scans.",
-            setting=_setting(seen, query),
-        )
+    density, query = min(known, key=lambda pair: pair[0], default=(math.inf, None))
+    if density >= _LOW_DENSITY and seen.recorded and (filtered := _filtered(seen)) is not None:
+        return filtered
+    if query is None:
+        return None
     setting = _setting(seen, query)
+    if density >= _LOW_DENSITY:
+        share = "all" if density >= 1 else f"{percent(density)} or more"
+        return fine(f"Every query returns {share} of the entities that it scans.", setting=setting)
     why = (
         f"{query.name} returns {percent(density)} of the {query.entities / query.count:,.0f} "
-        "entities "
-        "that it scans, and all of them count."
+        "entities that it scans, and all of them count."
     )
     if query.by_number:
         why += " With these keys the range of the query is not a range of keys."
@@ -195,7 +190,7 @@ def _filtered(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("filtering", "no query returns unneeded entities", "query")
+@practice("no query returns unneeded entities", "query")
 @says(CHECKLIST, _LIMITING, "a filter saves bandwidth and work of the client")
 @remedy("Ask for a range of keys, filter, or limit the number, unless all entities are needed.")
 def filtering(seen: Seen) -> Assessment | None:
@@ -223,7 +218,7 @@ def filtering(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("projection", "queries return only the properties that are needed", "query.select")
+@practice("queries return only the properties that are needed", "query.select")
 @says(CHECKLIST, _LIMITING, "projection saves bandwidth and work of the client")
 @remedy("Select the properties that are needed; change nothing if all are needed.")
 def projection(seen: Seen) -> Assessment | None:
@@ -246,7 +241,7 @@ def projection(seen: Seen) -> Assessment | None:
     return consider(why)
 
 
-@practice("data-series", "a series that is read together is one entity", "mix.series_merge")
+@practice("a series that is read together is one entity", "mix.series_merge")
 @says(CHECKLIST, "Storing data series in a single entity", "one property for each value")
 @remedy("Merge the values as properties of one entity, which a point query then reads.")
 def data_series(seen: Seen) -> Assessment | None:
@@ -274,10 +269,7 @@ def data_series(seen: Seen) -> Assessment | None:
 
 
 @practice(
-    "blobs",
-    "data that is written and read in bulk is in blobs",
-    "mix.transaction",
-    applies=EVERYWHERE,
+    "data that is written and read in bulk is in blobs", "mix.transaction", applies=EVERYWHERE
 )
 @says(CHECKLIST, "Storing structured data in blobs", "for batch inserts that are read as ranges")
 @remedy("If no row is ever read alone, as in a log, store each batch as a blob.")

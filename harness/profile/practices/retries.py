@@ -34,11 +34,7 @@ _MANY_AT_ONCE = 0.1
 
 
 @practice(
-    "back-off",
-    "retries wait longer each time",
-    "retry.strategy",
-    applies=EVERYWHERE,
-    relieves=("throttling",),
+    "retries wait longer each time", "retry.strategy", applies=EVERYWHERE, relieves=("throttling",)
 )
 @says(CHECKLIST, "Timeout and Server Busy errors", "back off exponentially")
 @says(PARTITIONING, "Retry strategy", "without retries data can be lost, and equal waits collide")
@@ -102,7 +98,6 @@ def _waited(waits: WaitsPart, throttled: int) -> Assessment | None:
 
 
 @practice(
-    "partition-moves",
     "retries outlast the move of a partition",
     "retry",
     applies=ENTITY_LIMITS,
@@ -136,7 +131,7 @@ def partition_moves(seen: Seen) -> Assessment | None:
     )
 
 
-@practice("non-retryable", "no request is retried that cannot succeed")
+@practice("no request is retried that cannot succeed")
 @says(CHECKLIST, "Non-retryable errors", "the same request gets the same answer again")
 @remedy(f"Retry after {_RETRYABLE} and lost connections only.")
 def non_retryable(seen: Seen) -> Assessment | None:

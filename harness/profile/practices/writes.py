@@ -31,7 +31,6 @@ _OF_TABLES = "Partitioning Azure Table storage"
 
 
 @practice(
-    "transactions",
     "writes to one partition are batched",
     "mix.transaction",
     applies=ENTITY_LIMITS,
@@ -55,8 +54,7 @@ def transactions(seen: Seen) -> Assessment | None:
         return fine("Consecutive single writes go to different partitions.")
     why = (
         f"{percent(share)} of the single writes go to the same partition as the single write "
-        "before "
-        "them: up to 100 of them could be one request, billed once."
+        "before them: up to 100 of them could be one request, billed once."
     )
     return consider(f"{why}{others}") if others else offends(why)
 
@@ -79,9 +77,7 @@ def _could_have_been(seen: Seen, writes: WritesPart, others: str) -> Assessment:
     return judge(f"{why}, {percent(share)} of the single writes.{others}")
 
 
-@practice(
-    "upsert", "nothing is read only to choose between insert and update", "mix.read_then_write"
-)
+@practice("nothing is read only to choose between insert and update", "mix.read_then_write")
 @says(CHECKLIST, "Upsert", "insert-or-merge or insert-or-replace takes one request")
 @remedy("Use upsert_merge or upsert_replace.")
 def upsert(seen: Seen) -> Assessment | None:
@@ -123,7 +119,7 @@ def _read_first(writes: WritesPart) -> Assessment:
     )
 
 
-@practice("index-rows", "copies of an entity are kept consistent", "keys.partition_key")
+@practice("copies of an entity are kept consistent", "keys.partition_key")
 @says(PARTITIONING, "Choose the PartitionKey value", "only writes to one partition can be atomic")
 @says(STRATEGIES, _OF_TABLES, "across partitions there is only eventual consistency")
 @disagrees(CHECKLIST, "Denormalization", "advises to store entities several times")
