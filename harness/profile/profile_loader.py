@@ -22,11 +22,22 @@ from harness.model.files import (
     too_deep,
     with_tuples,
 )
-from harness.profile.designs import question_of
-from harness.profile.settings.outdated import outdated_keys
+from harness.profile.designs import documented_designs, question_of
 from harness.profile.settings.schema import Profile, broken_rules
+from harness.workload.scenarios.registry import SCENARIOS
 
 DEFAULT_PROFILE = "single-partition"
+_OUTDATED = (
+    *("scheme", "prefix", "periods", "row_keys"),
+    *("distribution", "theta", "hot_operations", "hot_keys"),
+)
+_RENAMED = {
+    "composite": "composite-key",
+    "date": "log-by-date",
+    "device": "inverted-timestamp",
+    "tenant": "tenants",
+}
+"""Profiles of schemes that had another name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,7 @@ def shipped_questions() -> dict[str, str]:
 def resolve(
     name: str, overrides: Iterable[str] = (), *, run_time_s: int | None = None, paths: bool = True
 ) -> NamedProfile:
-    """Find, override and validate a profile.
+    """Find, override and validate a profile; a `SetupError` lists every mistake.
 
     Args:
         name: Name of a shipped profile, or with ``paths`` the path of a TOML file.
@@ -66,10 +77,6 @@ def resolve(
         run_time_s: Length of the measured window, or the time limit of a search; None takes the
             profile's.
         paths: Whether ``name`` may be a path. The web form allows names only.
-
-    Raises:
-        SetupError: there is no such profile, it is invalid (the message lists every mistake), or
-            it has stages, and a run time was given.
     """
     path = _find(name, paths)
     text, content = read_toml_file(path, "profile")
@@ -92,7 +99,7 @@ def resolve(
 def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     """Validate the content of a profile; a `SetupError` lists every mistake with its place."""
     content = with_tuples(dict(content))
-    if message := outdated_keys(content.get("keys"), content.get("scenario")):
+    if message := _outdated_keys(content.get("keys"), content.get("scenario")):
         raise mistakes_error(f"profile {source}", [message])
     mistakes: list[str] = []
     wrong: set[str] = set()
@@ -112,6 +119,31 @@ def parse(content: Mapping[str, Any], *, source: str) -> Profile:
     if mistakes:
         raise mistakes_error(f"profile {source}", mistakes)
     return profile
+
+
+def _outdated_keys(keys: Any, scenario: Any) -> str:
+    """What to write instead of ``[keys]`` as before fields had names; empty if they are not so."""
+    if not isinstance(keys, dict):
+        return ""
+    found = [name for name in _OUTDATED if name in keys]
+    templates = not {"partition_key", "row_key"}.isdisjoint(keys)
+    if "partitions" in keys and (scenario is not None or (found and not templates)):
+        found.append("partitions")
+    if not found:
+        return ""
+    scheme = keys.get("scheme", "spread")
+    names = (scheme, f"compare-{scheme}", _RENAMED.get(scheme, ""), "compare-spread")
+    designs = {one.name: one.toml for one in documented_designs()}
+    form = next(designs[name] for name in names if name in designs)
+    if scenario is not None:
+        known = SCENARIOS.get(scenario) if isinstance(scenario, str) else None
+        field = known.field if known is not None else "partition"
+        form = f'[fields.{field}]\nvalues = 50\ndistribution = "zipfian"'
+    named = ", ".join(f"keys.{one}" for one in found)
+    return (
+        f"{named}: not in use any more. Name the fields of the data, and the keys made of them, as "
+        "here (`harness schemes` explains them):\n    " + form.replace("\n", "\n    ")
+    )
 
 
 def _place_files(content: dict[str, Any], folder: Path) -> None:

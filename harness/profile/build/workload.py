@@ -131,18 +131,15 @@ def adds_rows(profile: Profile) -> bool:
 
 def retry_of(profile: Profile) -> RetryPolicy:
     retry = profile.retry
-    if retry.strategy == "none":
-        return ScheduledBackoff()
-    if retry.strategy == "fixed":
-        return ScheduledBackoff(delays_s=(retry.backoff_s,) * retry.retries)
-    if retry.strategy == "schedule":
-        return ScheduledBackoff(delays_s=retry.delays_s)
-    return ExponentialBackoff(
-        retries=retry.retries,
-        backoff_s=retry.backoff_s,
-        minimum_s=retry.minimum_s,
-        maximum_s=retry.maximum_s,
-    )
+    if retry.strategy == "exponential":
+        return ExponentialBackoff(
+            retries=retry.retries,
+            backoff_s=retry.backoff_s,
+            minimum_s=retry.minimum_s,
+            maximum_s=retry.maximum_s,
+        )
+    waits = {"fixed": (retry.backoff_s,) * retry.retries, "schedule": retry.delays_s}
+    return ScheduledBackoff(delays_s=waits.get(retry.strategy, ()))
 
 
 def conditions_of(profile: Profile) -> tuple[Condition, ...]:
@@ -155,10 +152,7 @@ def read_trace(
     """The profile with what its trace holds, and the rows to load; other profiles stay as they are.
 
     ``into_one_table`` sends all operations to a table that exists, whatever the recorded one is
-    named.
-
-    Raises:
-        SetupError: the trace cannot be read, or nothing of it can be replayed.
+    named. A `SetupError` says that nothing of the trace can be read or replayed.
     """
     replay = named.profile.replay
     if replay is None:
@@ -192,20 +186,15 @@ def read_trace(
 def replay_of(
     profile: Profile, run_id: str, preparation: Preparation | None = None
 ) -> ReplaySource:
-    """What a process of a replay sends; ``preparation`` where it also loads.
-
-    Raises:
-        SetupError: the trace cannot be read.
-    """
+    """What a process of a replay sends, ``preparation`` where it also loads; or a `SetupError`."""
     replay = profile.replay
     assert replay is not None
-    assert replay.found is not None
     return ReplaySource(
         Path(replay.trace),
-        replay.found,
+        replay.content,
         run_id,
         # A worker has it from the master, and reads no file.
-        scheme=_scheme(replay.keys, replay.found.scheme) if replay.keys else None,
+        scheme=_scheme(replay.keys, replay.content.scheme) if replay.keys else None,
         by_operation=profile.load_model.by_operation,
         preparation=preparation,
     )
@@ -216,11 +205,7 @@ def _scheme(path: str, content: dict[str, Any]) -> Scheme:
 
 
 def require_same_trace(profile: Profile) -> None:
-    """Check that the trace of this process is the one that the master read.
-
-    Raises:
-        SetupError: it is another one, or missing.
-    """
+    """Raise a `SetupError` if the trace of this process is not the one that the master read."""
     replay = profile.replay
     if replay is None or replay.found is None:
         return

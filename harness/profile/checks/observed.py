@@ -172,27 +172,28 @@ class Sent:
         """Mean size of the entities in one operation, as JSON."""
         return self._body / min(self.count, _SIZED) if self.count else 0.0
 
-    @property
-    def of_many(self) -> bool:
-        """Whether these are queries that scan several entities, or an unknown number."""
-        return self.kind is Kind.QUERY and self.scanned != self.count
-
-    @property
-    def bounded(self) -> bool:
-        """Whether a query names a range of keys."""
-        keys = self.example.key_range
+    def seen(self) -> QuerySeen:
+        """What the practices see of these queries."""
+        example, count, keys = self.example, self.count, self.example.key_range
         ends = (keys.row_from, keys.row_before, keys.partition_from, keys.partition_before)
-        return any(end is not None for end in ends)
-
-    @property
-    def by_number(self) -> bool:
-        """Whether a query filters by a property for a range that could be a range of keys."""
-        return f"{NUMBER_PROPERTY} ge" in (self.example.filter or "")
-
-    @property
-    def over_partitions(self) -> bool:
-        """Whether a query goes over several partitions."""
-        return self.example.partition_key == WHOLE_TABLE
+        return QuerySeen(
+            name=self.label,
+            table=example.table,
+            count=count,
+            single=count if self.scanned == count else 0,
+            entities=self.scanned,
+            entities_returned=self.returned,
+            exact=0 if self.matching is None else count,
+            exact_entities=self.scanned,
+            exact_returned=self.matching or 0,
+            over_partitions=count if example.partition_key == WHOLE_TABLE else 0,
+            unbounded=count if all(end is None for end in ends) else 0,
+            by_number=f"{NUMBER_PROPERTY} ge" in (example.filter or ""),
+            filtered=count if example.filter else 0,
+            limited=0 if example.top is None else count,
+            unselected=0 if example.select else count,
+            full=count if self.returned > MAX_PAGE_ENTITIES * count else 0,
+        )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -258,7 +259,7 @@ def matching_of(query: Operation) -> int | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a profile would send.
+    """What a profile would send; what `Seen` has too is described there.
 
     Attributes:
         sent: Operations by name, those with the highest entity count first.
@@ -266,8 +267,6 @@ class Observed:
         tables: Endings of the table names.
         grown: Shares of the new rows.
         scans: Queries of whole partitions, by partition.
-        pointing: Whether rows of one table refer to rows of another, without a transaction.
-        charges: The request units; None where the ``kind`` of the endpoint is not Cosmos DB.
         partitions: The busiest ones, as many as are counted exactly.
     """
 
@@ -295,15 +294,6 @@ class Observed:
     def entities(self) -> int:
         return sum(sent.entities for sent in self.sent)
 
-    @property
-    def queries(self) -> list[Sent]:
-        """Queries of more than one entity."""
-        return [sent for sent in self.sent if sent.kind is Kind.QUERY]
-
-    @property
-    def reads(self) -> int:
-        return sum(sent.count for sent in self.sent if sent.kind.reads)
-
     def seen(self) -> Seen:
         """What the practices are compared with."""
         largest = self.loaded_entities // self.loaded_partitions if self.loaded_partitions else 0
@@ -312,16 +302,17 @@ class Observed:
         each = self.entities / self.operations
         load = self.profile.load_model
         requested = load.highest_per_s(self.kind, each)
+        operations_per_s = None if requested is None else requested / each
         writes = self.writes
         return Seen(
             profile=self.profile,
             service=self.kind,
             shares=self.prediction,
             operations=self.operations,
-            reads=self.reads,
+            reads=sum(sent.count for sent in self.sent if sent.kind.reads),
             labels=frozenset(sent.label for sent in self.sent),
             tables=tuple(self._table(name, keys) for name, keys in self.keys.items()),
-            queries=tuple(_query_seen(sent) for sent in self.queries),
+            queries=tuple(sent.seen() for sent in self.sent if sent.kind is Kind.QUERY),
             writes=WritesPart(
                 singles=writes.singles,
                 together=writes.together,
@@ -334,10 +325,10 @@ class Observed:
             loaded_entities=self.loaded_entities,
             loaded_partitions=self.loaded_partitions,
             largest=largest,
-            growth=self._growth(0.0 if requested is None else requested / each),
+            growth=self._growth(operations_per_s or 0.0),
             pointing=self.pointing,
             entity_bytes=None if self.profile.replay else self.profile.entity.size_bytes,
-            charges=self.charged(None if requested is None else requested / each),
+            charges=self.charged(operations_per_s),
         )
 
     def charged(self, operations_per_s: float | None) -> ChargesSeen | None:
@@ -380,35 +371,6 @@ class Observed:
         )
 
 
-def _query_seen(sent: Sent) -> QuerySeen:
-    example, count = sent.example, sent.count
-    return QuerySeen(
-        name=sent.label,
-        table=example.table,
-        count=count,
-        single=0 if sent.of_many else count,
-        entities=sent.scanned,
-        entities_returned=sent.returned,
-        exact=0 if sent.matching is None else count,
-        exact_entities=sent.scanned,
-        exact_returned=sent.matching or 0,
-        over_partitions=count if sent.over_partitions else 0,
-        unbounded=0 if sent.bounded else count,
-        by_number=sent.by_number,
-        filtered=count if example.filter else 0,
-        limited=0 if example.top is None else count,
-        unselected=0 if example.select else count,
-        full=count if sent.returned > MAX_PAGE_ENTITIES * count else 0,
-    )
-
-
-def _of_whole_partition(operation: Operation) -> bool:
-    """Whether a query scans more where its partition has more rows."""
-    keys = operation.key_range
-    unbounded = keys.row_from is None and keys.row_before is None and operation.top is None
-    return operation.kind is Kind.QUERY and operation.partition_key != WHOLE_TABLE and unbounded
-
-
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
@@ -417,7 +379,6 @@ def observe(
 ) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
-    Request units are counted if the endpoint's ``kind`` charges them.
     ``preparation`` belongs to the trace of a replay. A `SetupError` says why a scenario cannot be
     made, or which line of it raises.
     """
@@ -429,11 +390,10 @@ def observe(
     shares, grown = LoadShares(loaded), LoadShares(())
     kind, charges = profile.endpoint.of(kind), None
     page = MAX_PAGE_ENTITIES
+    _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
     if kind.page_bytes is not None:
-        _, line_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-        page = max(1, kind.page_bytes // line_bytes)
+        page = max(1, kind.page_bytes // entity_bytes)
     if kind.charges:
-        _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
         charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)
     keys: dict[str, TableKeys] = {}
     stored, complete = loaded, len(loaded) == count
@@ -463,12 +423,14 @@ def observe(
             charges.add(operation, creates=creates, matching=matching_of(operation))
         if new := table_keys.add(operation):
             grown.add(operation, new)
-        if _of_whole_partition(operation):
-            scans[operation.partition] += 1
         on_partition[operation.partition] += len(operation.parts) or 1
+        asked = operation.key_range
         if operation.kind is not Kind.QUERY:
             for part in operation.parts or (operation,):
                 rows.add((operation.partition, part.row_key))
+        elif asked.row_from is None and asked.row_before is None and operation.top is None:
+            # It scans more where its partition has more rows.
+            scans[operation.partition] += 1
         parts += len(operation.parts) or 1
         if parts > _MOST_PARTS:
             break

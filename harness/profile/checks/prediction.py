@@ -168,11 +168,9 @@ def _largest(
 
 
 class ChargedLoad:
-    """Adds up the charges of operations.
+    """Adds up the charges of operations; ``entity_bytes`` is the size of an entity as JSON.
 
-    Args:
-        partitions: The loaded ones, or `harness.profile.checks.prediction.thinned`.
-        entity_bytes: An entity as JSON.
+    ``partitions`` are the loaded ones, or `thinned`.
     """
 
     def __init__(
@@ -182,19 +180,13 @@ class ChargedLoad:
         self._throughput = throughput
         self._physical = PhysicalPartitions.even(throughput.fewest_partitions)
         self._shares = LoadShares(partitions)
-        self._count = 0
         self._counts: collections.Counter[str] = collections.Counter()
         self._charges: collections.Counter[str] = collections.Counter()
         self._written: dict[_Written, tuple[int, int]] = {}
         self._largest_transaction = 0
 
     def add(self, operation: Operation, *, creates: bool, matching: int | None) -> None:
-        """Count an operation.
-
-        Args:
-            creates: Whether an upsert makes a new entity.
-            matching: Entities that pass the filter of a query; None if unknown.
-        """
+        """Count an operation: whether an upsert ``creates``, and how many pass a query's filter."""
         if operation.kind is Kind.QUERY:
             charged = self._queried(operation, matching)
         elif operation.kind is Kind.POINT_QUERY:
@@ -205,7 +197,6 @@ class ChargedLoad:
             if operation.parts:
                 size = sum(size for _, size in parts)
                 self._largest_transaction = max(self._largest_transaction, size)
-        self._count += 1
         self._counts[operation.label] += 1
         self._charges[operation.label] += charged
         self._shares.add(operation, charged)
@@ -215,7 +206,7 @@ class ChargedLoad:
     ) -> ChargesSeen:
         """What was added; ``keys`` are PartitionKeys and RowKeys of each table."""
         total = self._charges.total()
-        each = total / RU / (self._count or 1)
+        each = total / RU / (self._counts.total() or 1)
         kinds = (
             ChargedKind(
                 label=label,
@@ -224,7 +215,7 @@ class ChargedLoad:
             )
             for label, charged in self._charges.most_common()
         )
-        known = [(list(partitions), list(rows)) for partitions, rows in keys]
+        known = [(longest_bytes(partitions), longest_bytes(rows)) for partitions, rows in keys]
         return ChargesSeen(
             kinds=tuple(kinds),
             each=each,
@@ -235,8 +226,8 @@ class ChargedLoad:
                 lambda name: self._physical.of(Partition.named(name).key), len(self._physical)
             ),
             throughput=self._throughput,
-            longest_partition_key=_longest(key for partitions, _ in known for key in partitions),
-            longest_row_key=_longest(key for _, rows in known for key in rows),
+            longest_partition_key=max((longest for longest, _ in known), default=0),
+            longest_row_key=max((longest for _, longest in known), default=0),
             largest_transaction=self._largest_transaction,
         )
 
@@ -274,9 +265,6 @@ class ChargedLoad:
         return len(read.select) * _SELECTED_BYTES or self._entity_bytes
 
 
-def _longest(keys: Iterable[str]) -> int:
-    return max(map(utf8_bytes, keys), default=0)
-
-
-def utf8_bytes(key: str) -> int:
-    return len(key.encode("utf-8", "surrogatepass"))
+def longest_bytes(keys: Iterable[str]) -> int:
+    """Bytes of the longest key in UTF-8; 0 without keys."""
+    return max((len(key.encode("utf-8", "surrogatepass")) for key in keys), default=0)

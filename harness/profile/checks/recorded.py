@@ -24,7 +24,7 @@ from harness.model.key_tokens import tokens_of
 from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.target import UNKNOWN_THROUGHPUT
-from harness.profile.checks.prediction import KeyRanges, utf8_bytes
+from harness.profile.checks.prediction import KeyRanges, longest_bytes
 from harness.profile.checks.seen import (
     ChargedKind,
     ChargesSeen,
@@ -128,7 +128,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
         shares=_shares(record, _units_of, total),
         physical_share=hottest / (total or 1.0) if known else None,
         throughput=throughput,
-        longest_partition_key=max(map(utf8_bytes, keys), default=0) if known else None,
+        longest_partition_key=longest_bytes(keys) if known else None,
         longest_row_key=None,
         largest_transaction=0,
     )
@@ -253,9 +253,7 @@ def _hot_row_share(record: RunRecord, design: KeyDesign | None, hottest: str) ->
         for kind, count in part.entities_by_kind.items()
         if types.get(kind) != Kind.QUERY
     ]
-    if design is None or not named:
-        return None
-    if any(kind == Kind.INSERT for kind, _ in named):
+    if design is None or not named or any(kind == Kind.INSERT for kind, _ in named):
         return None
     return min(1.0, sum(count for _, count in named) / design.rows.most / everything)
 
@@ -334,33 +332,26 @@ def _queries(record: RunRecord) -> tuple[QuerySeen, ...]:
     if record.behaviour is not None:
         asked = [part for part in record.behaviour.queries if part.count]
         return tuple(QuerySeen(**part.model_dump()) for part in asked)
-    over = {
-        label
-        for part in record.partitions
-        if part.partition.whole_table
-        for label in part.entities_by_kind
-    }
-    queries = [part for part in record.operations if _kind_of(part) == Kind.QUERY]
+    scans = [part.entities_by_kind for part in record.partitions if part.partition.whole_table]
+    queries = [part for part in record.operations if _kind_of(part) == Kind.QUERY and part.count]
+    # Only sums are known of them.
     return tuple(
-        _named_queries(part, over_several=part.kind in over)
+        QuerySeen(
+            name=part.kind,
+            table=FOLDED,
+            count=part.count,
+            single=part.count if part.entities == part.count else 0,
+            entities=part.entities,
+            entities_returned=part.entities_returned,
+            exact=part.count if _knows_returned(part) else 0,
+            exact_entities=part.entities,
+            exact_returned=part.entities_returned,
+            over_partitions=part.count if any(part.kind in labels for labels in scans) else 0,
+            unbounded=part.count if part.kind == "full_table_scan" else 0,
+        )
         for part in sorted(queries, key=lambda part: -part.entities)
-        if part.count
     )
 
 
-def _named_queries(part: OperationPart, *, over_several: bool) -> QuerySeen:
-    """Queries of which only sums are known."""
-    known = "entities_returned" in part.model_fields_set and not part.uncertain
-    return QuerySeen(
-        name=part.kind,
-        table=FOLDED,
-        count=part.count,
-        single=part.count if part.entities == part.count else 0,
-        entities=part.entities,
-        entities_returned=part.entities_returned,
-        exact=part.count if known else 0,
-        exact_entities=part.entities,
-        exact_returned=part.entities_returned,
-        over_partitions=part.count if over_several else 0,
-        unbounded=part.count if part.kind == "full_table_scan" else 0,
-    )
+def _knows_returned(part: OperationPart) -> bool:
+    return "entities_returned" in part.model_fields_set and not part.uncertain

@@ -214,12 +214,7 @@ class Keys(Part):
 
 
 def design_of(fields: Mapping[str, FieldSettings], keys: Keys) -> KeyDesign:
-    """The key design of a profile.
-
-    Raises:
-        ValueError: the settings do not fit together; see `key_problems`.
-        SetupError: a file of values cannot be read, or is invalid.
-    """
+    """The key design of a profile without `key_problems`; a `SetupError` of a file of values."""
     made = _fields(fields, keys)
     return KeyDesign(
         list(made.values()),

@@ -17,22 +17,8 @@ from harness.profile.load.model import Load, LoadModel, Replay
 from harness.profile.load.registry import asked_for
 from harness.profile.load.search import Search
 from harness.profile.load.stages import Stage
+from harness.profile.settings import parts
 from harness.profile.settings.keys import FieldSettings, Keys, design_of, key_problems
-from harness.profile.settings.parts import (
-    EXAMPLE_RUN_ID,
-    Audit,
-    EndpointSettings,
-    Entity,
-    Limits,
-    Loading,
-    Mix,
-    Part,
-    Query,
-    Retry,
-    Session,
-    Transaction,
-    Weight,
-)
 from harness.workload.entity_factory import wire_bytes
 from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action
@@ -44,18 +30,18 @@ def _condition(text: str) -> str:
     return text
 
 
-def _default_mix(parts: dict[str, Any]) -> Mix:
-    fields, keys = parts["fields"], parts["keys"]
+def _default_mix(known: dict[str, Any]) -> parts.Mix:
+    fields, keys = known["fields"], known["keys"]
     if not any(key_problems(fields, keys)) and design_of(fields, keys).one_row:
-        return Mix(point_query=50, upsert_merge=50)
-    return Mix(point_query=50, upsert_merge=40, transaction=10)
+        return parts.Mix(point_query=50, upsert_merge=50)
+    return parts.Mix(point_query=50, upsert_merge=40, transaction=10)
 
 
 _Name = Annotated[str, Field(min_length=1)]
 _Condition = Annotated[str, pydantic.AfterValidator(_condition)]
 
 
-class Profile(Part):
+class Profile(parts.Part):
     """One question, and the load that answers it.
 
     A profile can break rules that span several settings: see `broken_rules`.
@@ -72,7 +58,7 @@ class Profile(Part):
     scenario: _Name | None = None
     """A whole application instead of a mix: the name of a shipped one, or file.py:Class of a file
     in the profile's folder."""
-    actions: dict[str, Weight] = Field(default={})
+    actions: dict[str, parts.Weight] = Field(default={})
     """Weights of the scenario's actions that differ from its own."""
     replay: Annotated[Replay | None, Field(exclude_if=lambda replay: replay is None)] = None
     """Send the operations of a trace instead of a mix."""
@@ -81,25 +67,25 @@ class Profile(Part):
     fields: dict[str, FieldSettings] = Field(default={})
     """The fields of the data, by name, of which the keys are made."""
     keys: Keys = Keys()
-    entity: Entity = Entity()
-    mix: Mix = Field(default_factory=_default_mix)
+    entity: parts.Entity = parts.Entity()
+    mix: parts.Mix = Field(default_factory=_default_mix)
     """Default: point_query 50, upsert_merge 40, transaction 10; or, where the keys give each entity
     a partition of its own, point_query 50, upsert_merge 50."""
-    query: Query = Query()
-    transaction: Transaction = Transaction()
-    loading: Loading = Loading()
+    query: parts.Query = parts.Query()
+    transaction: parts.Transaction = parts.Transaction()
+    loading: parts.Loading = parts.Loading()
     load: Load = Load()
     stage: tuple[Stage, ...] = ()
     """Stages of the load, one after the other, in place of one rate."""
     search: Search | None = None
     """Search for the highest sustainable rate."""
-    retry: Retry = Retry()
-    session: Session = Session()
-    limits: Limits = Limits()
+    retry: parts.Retry = parts.Retry()
+    session: parts.Session = parts.Session()
+    limits: parts.Limits = parts.Limits()
     endpoint: Annotated[
-        EndpointSettings, Field(exclude_if=lambda known: known == EndpointSettings())
-    ] = EndpointSettings()
-    audit: Audit = Audit()
+        parts.EndpointSettings, Field(exclude_if=lambda known: known == parts.EndpointSettings())
+    ] = parts.EndpointSettings()
+    audit: parts.Audit = parts.Audit()
     fail_fast: bool = False
     """End the run as soon as a condition cannot be met any more."""
 
@@ -127,12 +113,10 @@ class Profile(Part):
 def broken_rules(profile: Profile, wrong: Collection[str] = ()) -> Iterator[str]:
     """Every rule over several settings that ``profile`` breaks, as sentences.
 
-    Args:
-        profile: The profile, with defaults in place of invalid parts.
-        wrong: Names of the invalid parts; rules that depend on them are not checked.
+    Parts that are ``wrong`` have defaults in it; rules that depend on them are not checked.
     """
-    for parts, rule in _RULES:
-        if not parts.intersection(wrong):
+    for names, rule in _RULES:
+        if not names.intersection(wrong):
             yield from rule(profile)
 
 
@@ -159,10 +143,6 @@ def _conditions(profile: Profile) -> Iterator[str]:
                 f"conditions: {text!r} needs an open load: a closed load has no response latency; "
                 "use service, or set load.entities_per_s"
             )
-
-
-def _keys(profile: Profile) -> Iterator[str]:
-    yield from profile.key_problems
 
 
 def _scenario(profile: Profile) -> Iterator[str]:
@@ -259,7 +239,7 @@ def _transaction_size(profile: Profile) -> Iterator[str]:
         if problem := key_problem(text):
             yield f"keys.{setting}: {echoed(text)} {problem}"
             return
-    factory = profile.entity.factory(EXAMPLE_RUN_ID)
+    factory = profile.entity.factory(parts.EXAMPLE_RUN_ID)
     try:
         properties = factory.properties(key.partition_key, row_key, 0)
     except ValueError as error:
@@ -278,7 +258,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = 
     (frozenset(), _load),
     (frozenset({"conditions", "audit", "load", "stage", "search", "replay"}), _conditions),
     (frozenset({"scenario", "mix", "actions"}), _scenario),
-    (frozenset({"fields", "keys"}), _keys),
+    (frozenset({"fields", "keys"}), lambda profile: iter(profile.key_problems)),
     (frozenset({"fields", "keys", "scenario"}), _scenario_keys),
     (frozenset({"replay", "scenario", "mix", "fields", "keys"}), _replay),
     (frozenset({"scenario", "fields", "keys", "mix", "transaction"}), _keys_and_mix),

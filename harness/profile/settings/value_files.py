@@ -37,10 +37,7 @@ def read_values(path: str, column: str | None = None, weights: str | None = None
 
     Columns are divided by commas, semicolons or tabs. A file with one column has no header, a file
     with several has one. With two columns, and none named, the second has the weights. Without
-    weights a value weighs as much as it occurs.
-
-    Raises:
-        SetupError: the file cannot be read, or is invalid; the message names lines.
+    weights a value weighs as much as it occurs. A `SetupError` names lines that are invalid.
     """
     try:
         stat = os.stat(path)
