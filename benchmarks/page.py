@@ -100,15 +100,7 @@ def run_of(keys: list[str]) -> MasterRun:
     """A run in full load, some keys of which are busier than others."""
     named = resolve("key-spread", [])
     accounts = accounts_from("http://127.0.0.1:10002", {})
-    plan = new_plan(
-        named,
-        dt.datetime.fromtimestamp(BEGIN_S, dt.UTC),
-        session=None,
-        table=None,
-        tables=("",),
-        accounts=accounts,
-        embedded=True,
-    )
+    plan = new_plan(named, dt.datetime.fromtimestamp(BEGIN_S, dt.UTC), accounts, embedded=True)
     run = MasterRun(plan, accounts, lambda: float(BEGIN_S + SECONDS))
     run.phase = Phase.MEASURING
     run.epoch_s = run.origin_s = float(BEGIN_S)

@@ -295,8 +295,8 @@ class MasterAudit:
         now_s = self._run.clock()
         for worker, result in self._results.items():
             if not result.done and now_s - self._heard_s[worker] > _SILENT_S:
-                gone = dataclasses.replace(result, done=True, cut_short="a worker was lost")
-                self._results[worker] = gone
+                gone = {"done": True, "cut_short": "a worker was lost"}
+                self._results[worker] = result.model_copy(update=gone)
         return all(result.done for result in self._results.values())
 
     def _take_last_results(self) -> None:

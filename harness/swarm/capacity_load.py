@@ -21,6 +21,7 @@ from harness.measure.counts.ledger import Ledger
 from harness.model.process import steady_clock
 from harness.model.services import EMBEDDED
 from harness.profile.profile_loader import parse
+from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.swarm.messages import Share, WorkerReport, on
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.users import SinglePartitionUser
@@ -28,7 +29,6 @@ from harness.swarm.worker.worker import Worker, attach
 
 USERS = 10
 _WARM_UP_S = 0.25
-_RUN_ID = "00000000T000000Z-00000000"
 _PROFILE = {
     "question": "What can a process generate?",
     "keys": {"rows_per_partition": 100},
@@ -72,12 +72,10 @@ def measure(
     """Send for ``seconds``, after a warm-up; what was sent, and in which CPU time."""
     worker = counting.worker
     plan = RunPlan(
-        run_id=_RUN_ID,
+        run_id=EXAMPLE_RUN_ID,
         profile_name="capacity",
         profile=parse(_PROFILE, source="capacity"),
         table="stress",
-        tables=("",),
-        files_hash="",
         own_table=False,
         session=session,
         fingerprint=accounts_from(environment.host, {}).fingerprint,
@@ -87,17 +85,7 @@ def measure(
     worker.start(plan, steady_clock())
     assert worker.run is not None
     now_s = worker.run.clock()
-    share = Share(
-        run_id=_RUN_ID,
-        rank=0,
-        count=1,
-        budget=None,
-        epoch_s=now_s,
-        from_s=0.0,
-        hold=None,
-        window=None,
-    )
-    worker.run.take_share(share)
+    worker.run.take_share(Share(run_id=EXAMPLE_RUN_ID, rank=0, count=1, epoch_s=now_s))
     environment.runner.start(USERS, spawn_rate=100)
     gevent.sleep(_WARM_UP_S)
     before = counting.now()

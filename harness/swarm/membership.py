@@ -100,7 +100,7 @@ def _handle_valid(runner: runners.MasterRunner, sender: str, message: Message) -
             raise ValueError(f"it names another sender or no type, {message.node_id!r}")
         own = SwarmMessage.KINDS.get(kind)
         if own is not None:
-            message.data = own.decode(message.data)
+            message.data = own.model_validate(message.data)
         elif kind == "stats" and sender not in runner.clients:
             raise ValueError("statistics of an unknown worker")
         elif kind == "client_ready" and not isinstance(message.data, str | int):

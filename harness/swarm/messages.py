@@ -7,14 +7,13 @@ and worker share a process, the receiver gets the sent object itself.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
+import pydantic
 from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import LocalRunner, Runner
-from pydantic import TypeAdapter
 
 from harness.measure.audit.audit import AuditTally, LookUp
 from harness.measure.audit.journal import Written
@@ -26,33 +25,23 @@ REPORTS_WITHIN_S = 15.0
 """How long the last reports of the workers may take to arrive."""
 
 _M = TypeVar("_M", bound="SwarmMessage")
-_codec: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SwarmMessage:
+class SwarmMessage(pydantic.BaseModel):
     """Base of all messages. ``NAME`` is the message type that Locust sees."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
 
     NAME: ClassVar[str]
     KINDS: ClassVar[dict[str, type[SwarmMessage]]] = {}
     """Every message by its name."""
 
-    def __init_subclass__(cls) -> None:
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
         cls.NAME = f"aztables-{cls.__name__}"
         cls.KINDS[cls.NAME] = cls
 
-    def encode(self) -> dict[str, Any]:
-        """The fields in types that Locust can serialize."""
-        fields: dict[str, Any] = _codec(type(self)).dump_python(self)
-        return fields
 
-    @classmethod
-    def decode(cls, fields: Mapping[str, Any]) -> Self:
-        message: Self = _codec(cls).validate_python(fields)
-        return message
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunMessage(SwarmMessage):
     """Base of the messages about one run."""
 
@@ -62,7 +51,6 @@ class RunMessage(SwarmMessage):
 # From the master to a worker.
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Share(RunMessage):
     """The part of the load that one worker sends. Sent again whenever it changes.
 
@@ -78,14 +66,13 @@ class Share(RunMessage):
 
     rank: int
     count: int
-    budget: tuple[int, ...] | None
+    budget: tuple[int, ...] | None = None
     epoch_s: float
-    from_s: float
-    hold: tuple[float, float] | None
-    window: tuple[float, float] | None
+    from_s: float = 0.0
+    hold: tuple[float, float] | None = None
+    window: tuple[float, float] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClockAnswer(RunMessage):
     """The time of the run when the master got the question asked at ``asked_s``; UTC seconds."""
 
@@ -93,14 +80,12 @@ class ClockAnswer(RunMessage):
     answered_s: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTaken(RunMessage):
     """The master has counted the report with this ``number``."""
 
     number: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunStop(RunMessage):
     """What is due at ``at_s``, UTC, or later is not sent; the rest may take ``grace_s`` seconds."""
 
@@ -108,7 +93,6 @@ class RunStop(RunMessage):
     grace_s: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest(RunMessage):
     """The worker reads back the rows of ``plan``, as number ``rank`` of ``count`` workers."""
 
@@ -117,12 +101,10 @@ class AuditRequest(RunMessage):
     plan: LookUp
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditStop(RunMessage):
     """The worker stops reading back and reports the result so far."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn(RunMessage):
     """The worker gets a token for ``host``, before the load; ``plan`` is the `RunPlan` as options.
 
@@ -136,47 +118,40 @@ class SignIn(RunMessage):
 # From a worker to the master.
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn(RunMessage):
     """The worker has a token; or ``problem`` is the sentence why it has none."""
 
     problem: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LoginNote(SwarmMessage):
     """The worker could not renew its token, or could again; ``text`` is the sentence."""
 
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hello(SwarmMessage):
     """The worker is ready to take messages; it may have missed earlier ones."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClockQuestion(RunMessage):
     """The worker asks for the time of the run; ``asked_s`` is its own, UTC seconds."""
 
     asked_s: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRefusal(RunMessage):
     """The worker cannot take part; ``reason`` is a sentence."""
 
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFailure(RunMessage):
     """The workload raised an exception; ``reason`` is a sentence."""
 
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AccountThrottled(RunMessage):
     """The service throttled an attempt for a whole account. Sent once."""
 
@@ -216,7 +191,6 @@ class WorkerState:
     written: Written | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport(RunMessage):
     """What a worker counted since its last report, and its state. Sent every second.
 
@@ -233,7 +207,6 @@ class WorkerReport(RunMessage):
     trace: tuple[bytes, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult(RunMessage):
     """What the worker found so far while it reads back rows. Sent every second.
 
@@ -252,15 +225,14 @@ class AuditResult(RunMessage):
 def send(runner: Runner, message: SwarmMessage, worker: str | None = None) -> None:
     """Send a message to the master or, from the master, to the worker with the id ``worker``."""
     local = isinstance(runner, LocalRunner)
-    runner.send_message(message.NAME, message if local else message.encode(), worker)
+    runner.send_message(message.NAME, message if local else message.model_dump(), worker)
 
 
 def on(runner: Runner, kind: type[_M], handle: Callable[[_M, str], None]) -> None:
     """Call ``handle`` with every message of class ``kind`` and the id of its sender."""
 
     def on_message(environment: Environment, msg: Message) -> None:
-        data = msg.data
-        handle(data if isinstance(data, kind) else kind.decode(data), msg.node_id)
+        handle(kind.model_validate(msg.data), msg.node_id)
 
     runner.register_message(kind.NAME, on_message)
 

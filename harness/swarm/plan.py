@@ -50,8 +50,8 @@ class RunPlan:
         embedded: True if the endpoint is the embedded Azurite, which needs no credentials from
             the environment.
         kind: The kind of the endpoints, which the address of one on this machine does not tell.
-        traced: True if the workers record their operations for a trace, with the values of
-            ``traced_properties``.
+        traced_properties: Those whose values the workers record with their operations for a trace;
+            None without a trace.
         own_class: The user class that sends, if it is one of the user's own; else empty.
         loads: True if the entities of the profile are loaded before the run.
     """
@@ -60,15 +60,14 @@ class RunPlan:
     profile_name: str
     profile: Profile
     table: str
-    tables: tuple[str, ...]
-    files_hash: str
+    tables: tuple[str, ...] = ("",)
+    files_hash: str = ""
     own_table: bool
     session: str
     fingerprint: str
     embedded: bool
     kind: Service
-    traced: bool = False
-    traced_properties: tuple[str, ...] = ()
+    traced_properties: tuple[str, ...] | None = None
     own_class: str = ""
     loads: bool = True
 
@@ -91,11 +90,6 @@ class RunPlan:
         return {"name": self.name, "profile": self.profile_name, **kept, "user_class": self.name}
 
     @property
-    def store(self) -> str:
-        """The word for what holds the entities: a table, or a container of blobs."""
-        return self.kind.store
-
-    @property
     def table_names(self) -> tuple[str, ...]:
         return tuple(self.table + suffix for suffix in self.tables)
 
@@ -109,20 +103,18 @@ class RunPlan:
 
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
+        # Locust passes tuples as lists.
+        plain = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         profile = parse(content["profile"], source=content["profile_name"])
-        tables, kind = tuple(content["tables"]), service_named(content["kind"])
-        known = {"profile": profile, "tables": tables, "kind": kind}
-        return cls(**{**content, **known, "traced_properties": tuple(content["traced_properties"])})
+        return cls(**{**plain, "profile": profile, "kind": service_named(content["kind"])})
 
     def accounts(
         self, host: str, credentials: Credentials, tell: Callable[[str], None]
     ) -> Accounts:
-        """Return the accounts of this worker, with a token for each login.
+        """The accounts of this worker, with a token for each login.
 
-        ``tell`` is told what happens to the tokens later.
-
-        Raises:
-            SetupError: they are not the master's, or there is no token.
+        ``tell`` is told what happens to the tokens later. A `SetupError` says that they are not the
+        master's, or that there is no token.
         """
         accounts = accounts_from(host, {}) if self.embedded else credentials.accounts(host)
         if self.kind.emulated:
@@ -165,30 +157,20 @@ class RunPlan:
 def new_plan(
     named: NamedProfile,
     now: dt.datetime,
-    *,
-    session: str | None,
-    table: str | None,
-    tables: tuple[str, ...],
     accounts: Accounts,
-    embedded: bool,
-    traced: bool = False,
-    traced_properties: tuple[str, ...] = (),
+    *,
+    session: str | None = None,
+    table: str | None = None,
+    tables: tuple[str, ...] = ("",),
+    embedded: bool = False,
+    traced_properties: tuple[str, ...] | None = None,
     own_class: str = "",
     loads: bool = True,
 ) -> RunPlan:
-    """Make the plan of a run that is prepared at ``now``, UTC.
+    """The plan of a run that is prepared at ``now``, UTC; the arguments are those of `RunPlan`.
 
-    Args:
-        session: Kind of session that sends; None takes the profile's.
-        table: Name of an existing table; None creates a table for the run.
-        tables: Suffixes of the names of all tables of the workload.
-        traced: Whether the operations are recorded for a trace, with ``traced_properties``.
-        own_class: The user class that sends, if it is one of the user's own.
-        loads: Whether the entities of the profile are loaded.
-
-    Raises:
-        SetupError: ``table`` names one table but the workload has several, the scenario file
-            cannot be read, or an own class meets a replay.
+    Without a ``session`` it is the profile's, and without an existing ``table`` the run creates
+    one. A `SetupError` says what is not possible.
     """
     if table is not None and tables != ("",):
         raise SetupError(
@@ -202,7 +184,6 @@ def new_plan(
         )
     # Two runs with the same seed must not get the same name.
     system_random = random.SystemRandom()
-    kind_of_session = session or named.profile.session.kind
     own_name = new_table_name(now, system_random)
     if accounts.kind.store == "container":
         # Names of containers have no capital letters.
@@ -215,11 +196,10 @@ def new_plan(
         tables=tables,
         files_hash=fingerprint(named.profile),
         own_table=table is None,
-        session=kind_of_session,
+        session=session or named.profile.session.kind,
         fingerprint=accounts.fingerprint,
         embedded=embedded,
         kind=named.profile.endpoint.of(accounts.kind),
-        traced=traced,
         traced_properties=traced_properties,
         own_class=own_class,
         loads=loads,

@@ -314,15 +314,7 @@ def test_loading_that_is_not_answered_fails() -> None:
     silent = Proxy(None, answer=lambda seen: gevent.sleep(HELD_S))
     named = resolve("single-partition", ["loading.concurrency=2"])
     accounts = Accounts((emulator_endpoint(silent.url),))
-    plan = new_plan(
-        named,
-        dt.datetime.now(dt.UTC),
-        session="sdk",
-        table=None,
-        tables=("",),
-        accounts=accounts,
-        embedded=False,
-    )
+    plan = new_plan(named, dt.datetime.now(dt.UTC), accounts, session="sdk")
     run = MasterRun(plan, accounts, steady_clock())
     options = plan.session_options(0, accounts, run.budgets, run.clock)
     question = Operation(kind=Kind.POINT_QUERY, partition_key="p", row_key="r")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -34,22 +33,20 @@ from harness.swarm.messages import (
     send,
 )
 
-SHARE = Share(
-    run_id="r",
-    rank=1,
-    count=3,
-    budget=None,
-    epoch_s=1_789_999_990.25,
-    from_s=7.5,
-    hold=None,
-    window=None,
-)
+SHARE = Share(run_id="r", rank=1, count=3, epoch_s=1_789_999_990.25, from_s=7.5)
 PLAN = LookUp(below=PLACES, rows=1, wrote=b"12345678", deleted=b"", strangers=False)
 WRITTEN = Written(below=PLACES, places=b"12345678", deleted=b"", given_up=2)
 MESSAGES: tuple[SwarmMessage, ...] = (
     SHARE,
-    dataclasses.replace(
-        SHARE, budget=(5, 0), hold=(12.5, 60.0), window=(1_790_000_000.0, 1_790_000_030.0)
+    Share(
+        run_id="r",
+        rank=1,
+        count=3,
+        budget=(5, 0),
+        epoch_s=1_789_999_990.25,
+        from_s=7.5,
+        hold=(12.5, 60.0),
+        window=(1_790_000_000.0, 1_790_000_030.0),
     ),
     RunStop(run_id="r", at_s=1_790_000_000.5, grace_s=10.0),
     AuditRequest(run_id="r", rank=0, count=2, plan=PLAN),
@@ -79,7 +76,7 @@ def sent(content: Any) -> Any:
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_a_message_arrives_as_it_was_sent(message: SwarmMessage) -> None:
     """Every field, also where it is None, a pair or an object of its own."""
-    assert type(message).decode(sent(message.encode())) == message
+    assert type(message).model_validate(sent(message.model_dump())) == message
 
 
 @pytest.mark.parametrize("written", [None, WRITTEN])
@@ -96,11 +93,11 @@ def test_a_report_arrives_as_it_was_sent(written: Written | None) -> None:
         samples=(sample,),
         state=WorkerState(final=True, in_flight=2, light_s=0.5, written=written),
     )
-    arrived = WorkerReport.decode(sent(report.encode()))
+    arrived = WorkerReport.model_validate(sent(report.model_dump()))
     assert arrived.machine == report.machine
     assert arrived.samples == report.samples
     assert arrived.state == report.state
-    assert arrived.encode() == report.encode()
+    assert arrived.model_dump() == report.model_dump()
 
 
 def test_names_are_unique() -> None:

@@ -75,11 +75,7 @@ def test_an_own_class_and_a_replay_do_not_go_together() -> None:
         new_plan(
             NamedProfile(name="replayed", given="r", profile=parse(profile, source="a test")),
             dt.datetime.now(dt.UTC),
-            session=None,
-            table=None,
-            tables=("",),
-            accounts=Accounts((emulator_endpoint("http://127.0.0.1:1"),)),
-            embedded=False,
+            Accounts((emulator_endpoint("http://127.0.0.1:1"),)),
             own_class="Mine",
         )
 
@@ -92,7 +88,6 @@ def made(parts: dict[str, Any]) -> RunPlan:
         profile=parse({"question": "Why?", **parts}, source="a test"),
         table="stress1",
         tables=("", "Index"),
-        files_hash="",
         own_table=True,
         session="sdk",
         fingerprint="f",

@@ -36,6 +36,7 @@ from harness.profile.build.workload import read_trace
 from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
+from harness.swarm import messages
 from harness.swarm.audit import MasterAudit
 from harness.swarm.command_line import own_class_of
 from harness.swarm.master.console import Console, ConsoleMessages
@@ -47,21 +48,7 @@ from harness.swarm.master.results import RunFiles, record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
 from harness.swarm.membership import refusals_of
-from harness.swarm.messages import (
-    AccountThrottled,
-    AuditResult,
-    ClockAnswer,
-    ClockQuestion,
-    ReportTaken,
-    RunMessage,
-    SignedIn,
-    WorkerRefusal,
-    WorkerReport,
-    WorkloadFailure,
-    host_of,
-    on,
-    send,
-)
+from harness.swarm.messages import host_of, on, send
 from harness.swarm.plan import OPTION, new_plan, require_possible, require_spreadable
 
 _WINDOW_NOTICE_S = 0.3
@@ -73,7 +60,7 @@ class Conductor:
     """Leads the runs of one Locust process, one at a time.
 
     Args:
-        embedded: The embedded Azurite, and a gateway before it; None if the endpoint is another.
+        embedded: None if the endpoint is another one.
         ready: The workers that take messages.
         leave: Called when a headless run is over, to end the process.
 
@@ -106,13 +93,13 @@ class Conductor:
         self._hurry = gevent.event.Event()
         self._finished = gevent.event.Event()
         runner = environment.runner
-        on(runner, WorkerReport, self._on_report)
-        on(runner, AuditResult, self._on_audit_result)
-        on(runner, ClockQuestion, self._on_clock_question)
-        on(runner, WorkerRefusal, self._on_refusal)
-        on(runner, SignedIn, self._on_signed_in)
-        on(runner, AccountThrottled, self._on_account_throttled)
-        on(runner, WorkloadFailure, self._on_workload_failure)
+        on(runner, messages.WorkerReport, self._on_report)
+        on(runner, messages.AuditResult, self._on_audit_result)
+        on(runner, messages.ClockQuestion, self._on_clock_question)
+        on(runner, messages.WorkerRefusal, self._on_refusal)
+        on(runner, messages.SignedIn, self._on_signed_in)
+        on(runner, messages.AccountThrottled, self._on_account_throttled)
+        on(runner, messages.WorkloadFailure, self._on_workload_failure)
 
     # The state of the current run.
 
@@ -154,16 +141,16 @@ class Conductor:
         own_class, loads = own_class_of(self.environment)
         if len(self.accounts) > 1 and not own_class:
             require_spreadable(named, observed)
+        properties = traced_properties(options)
         plan = new_plan(
             named,
             dt.datetime.now(dt.UTC),
+            self.accounts,
             session=options.session,
             table=options.table,
             tables=observed.tables,
-            accounts=self.accounts,
             embedded=self._embedded is not None,
-            traced=options.trace is not None,
-            traced_properties=traced_properties(options),
+            traced_properties=None if options.trace is None else properties,
             own_class=own_class,
             loads=loads,
         )
@@ -177,8 +164,8 @@ class Conductor:
         if gateway is not None:
             rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
             run.enforced = rehearsal.enforced()
-        messages = ConsoleMessages(run, self._console, rehearsal)
-        tables = RunTables(run, messages, self._housekeeping)
+        shown = ConsoleMessages(run, self._console, rehearsal)
+        tables = RunTables(run, shown, self._housekeeping)
         tables.check()
         self.accounts = run.accounts
         if not own_class:
@@ -190,7 +177,7 @@ class Conductor:
             self.run.drop_trace()
         self._files.open(run, trace=options.trace, stream=options.stream)
         self.run = run
-        self._messages = messages
+        self._messages = shown
         self._tables = tables
         self._sharing = Sharing(self.environment, run, self._ready)
         self._sign_ins = SignIns(self.environment, run)
@@ -204,9 +191,9 @@ class Conductor:
     # 2. Load the table, then ramp the users up.
 
     def start(self) -> None:
-        """Load the table and begin the load. Blocks until Locust may start the users.
+        """Load the table and begin the load; return when Locust may start the users.
 
-        Raises `GreenletExit`, which ends Locust's greenlet, if the run ended before it began.
+        A `GreenletExit` ends Locust's greenlet, if the run ended before it began.
         """
         run = self.run
         if run is None or run.phase is not Phase.PREPARED:
@@ -256,8 +243,7 @@ class Conductor:
         if not run.plan.profile.load_model.starts_with_window:
             run.origin_s = run.epoch_s
         run.phase = Phase.RAMPING
-        count = self._sharing.begin()
-        self._sharing.grant(self._tables.worker_budgets(max(1, count))[:count])
+        self._sharing.begin(self._tables.worker_budgets)
         self._messages.load_begins(options.num_users)
 
     def share_out(self) -> None:
@@ -405,39 +391,39 @@ class Conductor:
 
     # Messages of the workers.
 
-    def _run_of(self, message: RunMessage, before: Phase) -> MasterRun | None:
+    def _run_of(self, message: messages.RunMessage, before: Phase) -> MasterRun | None:
         """The run that a message belongs to, or None if it reached the phase ``before``."""
         run = self.run
         if run is None or message.run_id != run.plan.run_id or run.phase >= before:
             return None
         return run
 
-    def _on_report(self, report: WorkerReport, worker: str) -> None:
+    def _on_report(self, report: messages.WorkerReport, worker: str) -> None:
         run = self._run_of(report, before=Phase.DONE)
         # A worker that joins while the run ends has sent nothing.
         if run is not None and (run.phase < Phase.ENDING or worker in run.took_part):
             run.take_report(worker, report)
-            taken = ReportTaken(run_id=run.plan.run_id, number=report.number)
+            taken = messages.ReportTaken(run_id=run.plan.run_id, number=report.number)
             send(self.environment.runner, taken, worker)
 
-    def _on_audit_result(self, result: AuditResult, worker: str) -> None:
+    def _on_audit_result(self, result: messages.AuditResult, worker: str) -> None:
         run = self._run_of(result, before=Phase.DONE)
         if run is not None and worker in run.reports:
             run.reports[worker].billable_transactions = result.billable_transactions
             self._audit.take(worker, result)
 
-    def _on_clock_question(self, question: ClockQuestion, worker: str) -> None:
+    def _on_clock_question(self, question: messages.ClockQuestion, worker: str) -> None:
         if (run := self._run_of(question, before=Phase.DONE)) is not None:
-            answer = ClockAnswer(
+            answer = messages.ClockAnswer(
                 run_id=run.plan.run_id, asked_s=question.asked_s, answered_s=run.clock()
             )
             send(self.environment.runner, answer, worker)
 
-    def _on_signed_in(self, answer: SignedIn, worker: str) -> None:
+    def _on_signed_in(self, answer: messages.SignedIn, worker: str) -> None:
         if self._run_of(answer, before=Phase.ENDING) is not None:
             self._sign_ins.take(worker, answer)
 
-    def _on_refusal(self, refusal: WorkerRefusal, worker: str) -> None:
+    def _on_refusal(self, refusal: messages.WorkerRefusal, worker: str) -> None:
         if (run := self._run_of(refusal, before=Phase.ENDING)) is None:
             return
         sentence = f"the worker on {host_of(worker)} refused the run: {refusal.reason}"
@@ -449,12 +435,12 @@ class Conductor:
         run.phase = Phase.ENDING
         gevent.spawn(self._give_up, run, sentence)
 
-    def _on_workload_failure(self, failure: WorkloadFailure, _: str) -> None:
+    def _on_workload_failure(self, failure: messages.WorkloadFailure, _: str) -> None:
         if (run := self._run_of(failure, before=Phase.ENDING)) is not None:
             self._console.error(failure.reason)
             gevent.spawn(self._finish_and_leave, run, Ending(Cause.WORKLOAD))
 
-    def _on_account_throttled(self, message: AccountThrottled, _: str) -> None:
+    def _on_account_throttled(self, message: messages.AccountThrottled, _: str) -> None:
         run = self._run_of(message, before=Phase.ENDING)
         if run is not None and run.stops_on_account_throttling:
             # With a single account the cause already names what was throttled.

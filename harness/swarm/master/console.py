@@ -57,11 +57,8 @@ class Console:
 
     A terminal shows progress in one line that is rewritten in place; any other stream gets a line
     every few seconds. A ``quiet`` console shows results and errors only, one with the summary
-    ``full`` every figure of the record. With ``json``, standard output has one object alone, and
-    everything else goes to standard error.
-
-    Args:
-        repeated: The object is that of several runs.
+    ``full`` every figure of the record. With ``json``, standard output has one object alone, that
+    of several runs if they are ``repeated``, and everything else goes to standard error.
     """
 
     def __init__(
@@ -233,7 +230,7 @@ class ConsoleMessages:
 
     def table_is_created(self) -> None:
         run, plan = self._run, self._run.plan
-        name = plan.table if plan.store == "table" else f"the {plan.store} {plan.table}"
+        name = plan.table if plan.kind.store == "table" else f"the {plan.kind.store} {plan.table}"
         where = f"{name} at {run.accounts.host}, {run.accounts.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"
@@ -257,7 +254,7 @@ class ConsoleMessages:
                 rows = f"nothing, because {trace} reads only what it writes"
             self.console.say(step(2, rows))
             return
-        into = f"the {plan.store}s of {profile.scenario}"
+        into = f"the {plan.kind.store}s of {profile.scenario}"
         if profile.scenario is None:
             into = counted(profile.design.count, "partition")
         self.console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
@@ -403,7 +400,7 @@ class ConsoleMessages:
         elif plan.embedded:
             text = (
                 f"Not deleted: {reason}. Nothing is left behind: an embedded Azurite holds its "
-                f"{plan.store}s in memory, and ends with the run"
+                f"{plan.kind.store}s in memory, and ends with the run"
             )
         else:
             names = dict.fromkeys(name for left in tables.values() for name in left)
@@ -420,11 +417,7 @@ class ConsoleMessages:
         self.console.tell(text)
 
     def take_record(self, record: RunRecord, path: Path, trace: str = "") -> None:
-        """Keep the summary of the run for `result`.
-
-        Args:
-            trace: What there is to say of the trace; empty without one.
-        """
+        """Keep the summary of the run for `result`, with what there is to say of a trace."""
         if self.console.json:
             self._output = run_output(record, str(path))
             return

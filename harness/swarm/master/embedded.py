@@ -109,26 +109,19 @@ def watch_embedded(
     A process without other workers is a worker itself, whose CPU it reports as such.
     """
     own = [os.getpid()] if isinstance(environment.runner, MasterRunner) else []
-
-    def pids() -> list[int]:
-        return [*own, *([] if servers is None else servers.pids)]
-
-    return gevent.spawn(_watch, pids, current)
-
-
-def _watch(pids: Callable[[], list[int]], current: Callable[[], MasterRun | None]) -> None:
     machine = this_process_runs_on()
     processes: dict[int, psutil.Process] = {}
-    _percent(pids(), processes)
-    while pids():
-        run = current()
-        if run is None:
-            gevent.sleep(1.0)
-            continue
-        # At full seconds, as the samples of the workers.
-        gevent.sleep(1.0 - run.clock() % 1.0)
-        percent = _percent(pids(), processes)
-        run.generator.note_harness(machine, int(run.clock() - 0.5), percent)
+
+    def watch() -> None:
+        while pids := [*own, *([] if servers is None else servers.pids)]:
+            run = current()
+            # At full seconds, as the samples of the workers.
+            gevent.sleep(1.0 if run is None else 1.0 - run.clock() % 1.0)
+            percent = _percent(pids, processes)
+            if run is not None:
+                run.generator.note_harness(machine, int(run.clock() - 0.5), percent)
+
+    return gevent.spawn(watch)
 
 
 def _percent(pids: list[int], processes: dict[int, psutil.Process]) -> float:

@@ -215,8 +215,7 @@ class MasterProcess:
     def wait_for_workers(self) -> None:
         """Wait for the workers of a headless run in place of Locust.
 
-        Locust would go on waiting after all workers have left, and its exit code is 1, which
-        means something else here.
+        Locust would wait on after all workers have left, and its exit code 1 means another thing.
         """
         wait_s, self._options.expect_workers_max_wait = self._options.expect_workers_max_wait, 0
         gevent.spawn(self._watch_workers, wait_s)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import Endpoint
@@ -15,8 +17,9 @@ from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import AuditPart, PredictionPart, SearchPart
+from harness.measure.record.record_builder import second_part
 from harness.measure.verdict.conditions import Condition
-from harness.model.errors import SetupError
+from harness.model.errors import SetupError, cut
 from harness.model.operation import Operation
 from harness.model.outcome import Attempt, AttemptKey, Outcome, Result, Scope
 from harness.model.process import Clock
@@ -24,7 +27,6 @@ from harness.profile.build.workload import conditions_of
 from harness.profile.checks.observed import Observed, observe
 from harness.profile.load.search import Step
 from harness.profile.practices.keys import refused_keys
-from harness.swarm.master.second_stream import SecondStream
 from harness.swarm.messages import WorkerReport, WorkerState
 from harness.swarm.plan import RunPlan
 from harness.trace.replay.preparation import Preparation
@@ -119,6 +121,46 @@ class Loaded:
         self.defects += result.outcome is Outcome.DEFECT
 
 
+class SecondStream:
+    """Writes the seconds of a run as JSON lines: points of the record's series, of one second.
+
+    Seconds are written in order, each once, when the reports about it have come. What comes later
+    is in the record alone. A `SetupError` says that the file cannot be written; ``problem`` is why
+    nothing is written any more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.problem = path, ""
+        self._next: int | None = None
+        try:
+            self._file = path.open("w", encoding="ascii")
+        except OSError as error:
+            raise SetupError(
+                f"--stream: {cut(str(path))} cannot be written: {error.strerror or error}"
+            ) from error
+
+    def write(self, ledger: Ledger, generator: GeneratorLog, first: int, until: int) -> None:
+        """Write the seconds before ``until`` that were not written; the first is ``first``."""
+        start = first if self._next is None else self._next
+        if self.problem or until <= start:
+            return
+        self._next = until
+        sampled = generator.view(start, until)
+        points = map(ledger.point, range(start, until))
+        parts = (second_part(point, sampled, charged=ledger.tally.charged) for point in points)
+        try:
+            self._file.writelines(f"{part.model_dump_json()}\n" for part in parts)
+            self._file.flush()
+        except OSError as error:
+            self.problem = str(error.strerror or error)
+
+    def close(self) -> str:
+        """End the file; return why it is incomplete, or an empty text."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        return self.problem and f"{cut(str(self.path))} is incomplete: {self.problem}"
+
+
 @dataclasses.dataclass(eq=False)
 class MasterRun:
     """One run in the master.
@@ -195,11 +237,7 @@ class MasterRun:
         self.ledger = Ledger("master", accounts=accounts.names)
 
     def take_observed(self, observed: Observed) -> None:
-        """Keep what is known before the load.
-
-        Raises:
-            SetupError: the endpoint does not take the keys.
-        """
+        """Keep what is known before the load; a `SetupError` if the endpoint takes no such keys."""
         if self.accounts.kind.charges:
             # Request units are counted for Cosmos DB only, which an answer may have told just now.
             observed = observe(
@@ -305,11 +343,6 @@ class MasterRun:
     def silent_workers(self) -> list[str]:
         """The workers that took part and have not sent their last report."""
         return sorted(one for one in self.took_part if not self.has_final_report(one))
-
-    @property
-    def all_reported(self) -> bool:
-        """True if every worker that took part has sent its last report."""
-        return not self.silent_workers
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -29,9 +29,7 @@ _SHOWN = 24
 _MOST_SPLITS = 5
 
 Counts = collections.Counter[tuple[str, str]]
-"""Number of requests by partition and status."""
-Charges = collections.Counter[str]
-"""Request units by partition, in hundredths."""
+"""Number of requests by partition and status; or hundredths of request units, without a status."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +37,15 @@ class _Counted:
     """What the gateway's page says.
 
     Attributes:
-        counts: Requests by partition and status.
-        charged: Request units by partition, in hundredths, of answers that were sent.
+        charged: Request units of answers that were sent.
         lost: Those of answers that were not sent whole, which no client can know.
         exact: Partitions whose row has all of their requests.
-        moves: The latest moves.
+        moves: The latest moves, as ``splits`` are of physical partitions.
         refusals: Requests that a limit refused, by its rule.
-        splits: The latest splits of physical partitions.
     """
 
     counts: Counts = dataclasses.field(default_factory=Counts)
-    charged: Charges = dataclasses.field(default_factory=Charges)
+    charged: Counts = dataclasses.field(default_factory=Counts)
     lost: int = 0
     exact: frozenset[str] = frozenset()
     moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -73,8 +69,6 @@ class Rehearsal:
         # Partitions without a row of their own have an empty table.
         self._counted_tables = {*self._tables, ""}
         self._before, self._after = _Counted(), _Counted()
-        self._moves: list[dict[str, Any]] = []
-        self._refusals: collections.Counter[str] = collections.Counter()
         self._began_s = 0.0
         self._problem = ""
 
@@ -84,14 +78,11 @@ class Rehearsal:
 
     def end(self) -> None:
         self._after = self._read()
-        self._moves, self._refusals = self._after.moves, self._after.refusals
 
     def follow(self) -> None:
-        """Read moves and refusals so far; the earlier ones stay if the gateway does not answer."""
+        """Read the counts so far; the earlier ones stay if the gateway does not answer."""
         with contextlib.suppress(SetupError):
-            page = json.loads(self._gateway.counters())
-            self._moves = page["moves"]
-            self._refusals = refusals_of(page["counts"], self._counted_tables)
+            self._after = self._page()
 
     def enforced(self) -> EnforcedPart | None:
         """The limits that the run is held to, and the moves up to its end.
@@ -103,9 +94,9 @@ class Rehearsal:
             return None
         return EnforcedPart(
             **limits.rates,
-            moves=moves_of(self._moves, self._began_s, self._named),
+            moves=moves_of(self._after.moves, self._began_s, self._named),
             # Those before the load are of loading.
-            refusals=dict(self._refusals - self._before.refusals),
+            refusals=dict(self._after.refusals - self._before.refusals),
         )
 
     def text(self, record: RunRecord, *, full: bool) -> str:
@@ -147,9 +138,9 @@ class Rehearsal:
         """Both sums of request units, where the service charges them."""
         if record.request_units is None:
             return []
-        recorded = _folded_charges(recorded_charges(record), kept)
-        there = _folded_charges(self._after.charged, kept)
-        there.subtract(_folded_charges(self._before.charged, kept))
+        recorded = _folded(recorded_charges(record), kept)
+        there = _folded(self._after.charged, kept)
+        there.subtract(_folded(self._before.charged, kept))
         lost = self._after.lost - self._before.lost
         apart = sum(recorded[key] != there[key] for key in recorded.keys() | there.keys())
         return [
@@ -180,25 +171,26 @@ class Rehearsal:
 
     def _read(self) -> _Counted:
         try:
-            page = json.loads(self._gateway.counters())
+            return self._page()
         except SetupError as error:
             self._problem = str(error)
             return _Counted()
-        counts, charged, lost, exact = Counts(), Charges(), 0, set()
+
+    def _page(self) -> _Counted:
+        page = json.loads(self._gateway.counters())
+        counts, charged, lost, exact = Counts(), Counts(), 0, set()
         for row in page["counts"]:
-            folded = row["table"] == "" and row["partition"] == FOLDED
-            if row["table"] in self._tables or folded:
-                key = WHOLE_TABLE if row["partition"] is None else row["partition"]
-                if suffix := self._tables.get(row["table"]):
-                    key = f"{suffix}/{key}"
+            table, key = row["table"], row["partition"]
+            folded = table == "" and key == FOLDED
+            if table in self._tables or folded:
                 if not folded:
-                    key = self._name(key)
+                    key = self._named(table, WHOLE_TABLE if key is None else key)
                 status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
                 counts[key, status] += row["requests"]
                 if status == NO_ANSWER:
                     lost += row.get(HUNDREDTHS, 0)
                 else:
-                    charged[key] += row.get(HUNDREDTHS, 0)
+                    charged[key, ""] += row.get(HUNDREDTHS, 0)
                 if row["exact"]:
                     exact.add(key)
         return _Counted(
@@ -219,8 +211,7 @@ class Rehearsal:
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:
     """A profile that says what is provisioned at the stand-in for Cosmos DB before which it runs.
 
-    Raises:
-        SetupError: the profile says something else.
+    A `SetupError` if it says something else.
     """
     if limits.units is None:
         return named
@@ -249,19 +240,12 @@ def _folded(counts: Counts, kept: Container[str]) -> Counts:
     return folded
 
 
-def _folded_charges(charges: Charges, kept: Container[str]) -> Charges:
-    folded = Charges()
-    for key, charged in charges.items():
-        folded[key if key in kept else FOLDED] += charged
-    return folded
-
-
-def recorded_charges(record: RunRecord) -> Charges:
+def recorded_charges(record: RunRecord) -> Counts:
     """The request units in a record."""
     parts = [(part.key, part.request_units) for part in record.partitions]
     if record.partitions_folded is not None:
         parts.append((FOLDED, record.partitions_folded.request_units))
-    return Charges({key: round(units.total * RU) for key, units in parts if units is not None})
+    return Counts({(key, ""): round(units.total * RU) for key, units in parts if units is not None})
 
 
 def recorded_counts(record: RunRecord) -> Counts:

@@ -34,8 +34,7 @@ from harness.profile.practices.checklist import with_advice
 from harness.report.compare.repeats import repeats_text
 from harness.report.export.run_folder import this_machine
 from harness.report.terminal.page import Page
-from harness.swarm.master.master_run import Cause, Ending, MasterRun
-from harness.swarm.master.second_stream import SecondStream
+from harness.swarm.master.master_run import Cause, Ending, MasterRun, SecondStream
 from harness.trace.head import BODIES, RUN, WHOLE, TraceHead
 from harness.trace.writer import TraceWriter
 
@@ -66,7 +65,7 @@ def record_of(
     )
     stored, wire = _entity_bytes(run, snapshot)
     # While the run goes on, no worker has sent its last report.
-    all_reported = run.all_reported or not over
+    all_reported = not (over and run.silent_workers)
     evidence = _evidence(run, snapshot, generator, stored, all_reported=all_reported)
     search = run.search if over else run.search_so_far
     verdict = judge(evidence, search)
@@ -247,11 +246,7 @@ class RunFiles:
         self._opened = 0
 
     def open(self, run: MasterRun, *, trace: str | None, stream: str | None) -> None:
-        """Begin the files of ``run``; None for no file.
-
-        Raises:
-            SetupError: the trace exists, or a file cannot be written.
-        """
+        """Begin the files of ``run``; a `SetupError` if one exists, or cannot be written."""
         if stream is not None:
             run.stream = SecondStream(self._numbered(stream))
         if trace is not None:
@@ -273,7 +268,7 @@ class RunFiles:
             account="" if aliases else ", ".join(one.account for one in accounts),
             keys="" if aliases is None else aliases.kept,
             bytes_of=BODIES if session_named(run.plan.session).as_is else WHOLE,
-            properties=",".join(run.plan.traced_properties),
+            properties=",".join(run.plan.traced_properties or ()),
         )
         run.trace = TraceWriter(
             path,

@@ -87,12 +87,9 @@ class RunTables:
             self._for_deleting = self._loading + self._entities // _ENTITIES_A_PAGE + 1
 
     def check(self) -> None:
-        """Check that the tables can be created and loaded. Nothing is changed yet.
+        """Check that the tables can be created and loaded, else raise a `SetupError`.
 
-        The accounts of the run get the kind that their answers tell.
-
-        Raises:
-            SetupError: the tables cannot be created or loaded, or the user stopped the start.
+        Nothing is changed yet. The accounts of the run get the kind that their answers tell.
         """
         run, plan = self._run, self._run.plan
         self._check_budget()
@@ -100,7 +97,7 @@ class RunTables:
         try:
             for endpoint, budget in run.paid_accounts:
                 host = endpoint.host
-                if plan.store == "container":
+                if plan.kind.store == "container":
                     # The run has just started this server itself; only the library can be missing.
                     require_library(endpoint, plan.table)
                     known.append(endpoint)
@@ -171,7 +168,9 @@ class RunTables:
             self._to_delete.append(one)
             at = f" at {one.endpoint.host}" if len(run.accounts) > 1 else ""
             try:
-                self._do(f"creating the {plan.store} {one.name}{at}", partial(create_store, *one))
+                self._do(
+                    f"creating the {plan.kind.store} {one.name}{at}", partial(create_store, *one)
+                )
             except SetupError as error:
                 if not isinstance(error, Ambiguous):
                     self._to_delete.remove(one)
@@ -199,7 +198,8 @@ class RunTables:
         try:
             operations, progress = self._source.loading(), self._messages.console.progress
             load = partial(load_table, run, session, operations, total, progress)
-            self._housekeeping.do(f"loading the {plan.store}", load, within_s=None, note=None)
+            doing = f"loading the {plan.kind.store}"
+            self._housekeeping.do(doing, load, within_s=None, note=None)
         finally:
             session.close()
 
@@ -221,17 +221,13 @@ class RunTables:
             return
         for budget, spent in zip(run.budgets.each, run.billable_by_account, strict=True):
             rest = limit - spent
-            if run.plan.own_table and not run.all_reported:
+            if run.plan.own_table and run.silent_workers:
                 # A lost worker may have spent all that it was given.
                 rest = self._for_deleting
             budget.limit = budget.spent + max(0, rest - kept)
 
     def pointers(self) -> tuple[PointersPart, ...]:
-        """Count index rows without their row, and rows without an index row.
-
-        A run that ends between two writes leaves some: only the application keeps several
-        partitions consistent.
-        """
+        """Count index rows without their row, and the reverse; a run that ends leaves some."""
         run, plan = self._run, self._run.plan
         found: list[PointersPart] = []
 
@@ -304,20 +300,17 @@ def load_table(
     on_progress: Callable[[int, int, float, float], None],
     silent_s: float = _SILENT_S,
 ) -> None:
-    """Execute every operation of ``operations`` concurrently; each must succeed.
+    """Execute every operation of ``operations`` concurrently, or raise `LoadingFailed`.
 
     Args:
         run: Counts what is loaded, also of an aborted loading.
         on_progress: Called twice a second with loaded entities, entities to load, seconds since
             the beginning, and seconds since the last response.
         silent_s: Loading fails after so many seconds without a response.
-
-    Raises:
-        LoadingFailed: an operation failed, or the budget is used up.
     """
     clock, loaded = run.clock, run.loaded
     loaded.total = total
-    doing = f"loading the {run.plan.store}"
+    doing = f"loading the {run.plan.kind.store}"
     began = heard_s = clock()
     # Loading must not flood the account either.
     pacer = run.plan.profile.load_model.loading_pacer(run.accounts.kind)

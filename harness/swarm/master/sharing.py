@@ -5,7 +5,7 @@ Every worker gets a token of its login before anything is created.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 import gevent
 import gevent.event
@@ -45,11 +45,7 @@ class SignIns:
         self._problems[worker] = answer.problem
 
     def wait(self) -> None:
-        """Ask every worker to get a token; return when all that are still there have one.
-
-        Raises:
-            SetupError: a worker gets none.
-        """
+        """Ask every worker for a token; a `SetupError` if one that is still there gets none."""
         run = self._run
         self._asked = live_workers(self._environment)
         plan = run.plan.to_options()
@@ -72,14 +68,11 @@ class SignIns:
 
 
 class Sharing:
-    """Divides one run among the workers, again whenever a worker comes or goes.
+    """Divides one run among the ``workers``, again whenever a worker comes or goes.
 
-    The rate is divided among the current ``workers``. The budget of billable transactions is
-    divided once, so that it cannot be exceeded: a worker that comes later gets none of it, and no
-    part of the rate.
-
-    Args:
-        ready: The workers that take messages; one that has just connected may not yet.
+    The budget of billable transactions is divided once, so that it cannot be exceeded: a worker
+    that comes later gets none of it, and no part of the rate. Only those that are ``ready`` take
+    messages: one that has just connected may not yet.
     """
 
     def __init__(self, environment: Environment, run: MasterRun, ready: Set[str]) -> None:
@@ -93,28 +86,25 @@ class Sharing:
         self._hold: tuple[float, float] | None = None
         self.workers: list[str] = []
 
-    def begin(self) -> int:
-        """Let the run begin with the current workers, and return their number."""
+    def begin(self, divided: Callable[[int], Sequence[tuple[int, ...] | None]]) -> None:
+        """Let the run begin with the current workers, each with its part of the budgets.
+
+        ``divided`` divides the budget of each account among a number of workers.
+        """
         self.workers = live_workers(self._environment)
         self._first = frozenset(self.workers)
         self._run.took_part.update(self.workers)
-        return len(self.workers)
+        budgets = divided(max(1, len(self.workers)))
+        self._budgets = dict(zip(self.workers, budgets, strict=False))
 
     def needs(self, worker: str) -> bool:
         """True if the worker was there at the beginning: the run cannot go on without it."""
         return worker in self._first
 
-    def grant(self, budgets: Sequence[tuple[int, ...] | None]) -> None:
-        """Give each current worker its part of the budget of each account."""
-        self._budgets = dict(zip(self.workers, budgets, strict=True))
-
     def follow(self, now_s: float) -> tuple[list[str], list[str]]:
-        """Divide the load again if a worker came or went; return who came and who went.
+        """Divide the load again if a worker came or went by ``now_s``, UTC; return who did.
 
         Shares are sent again every few seconds, because a connection that breaks loses messages.
-
-        Args:
-            now_s: UTC seconds.
         """
         earlier, workers = self.workers, self._taking_part()
         if workers != self.workers:

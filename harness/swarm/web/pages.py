@@ -72,7 +72,7 @@ class Showing(FreshlyShown):
 
 
 def _preparing(run: MasterRun) -> str:
-    loaded, store = run.loaded, run.plan.store
+    loaded, store = run.loaded, run.plan.kind.store
     doing = f"creating the {store}"
     if loaded.total:
         progress = progress_line(loaded.entities, loaded.total, loaded.seconds)

@@ -83,11 +83,10 @@ def throttling_in(form: str, started_with: str | None) -> str | None:
 def offer(
     web_ui: WebUI, chosen: str, named: NamedProfile, *, throttling: str | None, embedded: bool
 ) -> None:
-    """Show the choices in the form.
+    """Show the choices in the form, and what the command line has chosen.
 
     Args:
-        chosen: The profile of the command line, a name or a file; ``named`` is that profile.
-        throttling: The limits of the command line.
+        chosen: The value of ``--profile``, a name or a file; ``named`` is that profile.
         embedded: Whether the embedded Azurite is the endpoint: a gateway stands only before that.
     """
     environment = web_ui.environment
@@ -104,22 +103,17 @@ def offer(
         update()
         web_ui.template_args["all_profiles"] = labels()
         if embedded:
-            web_ui.template_args["extra_options"] = {
-                THROTTLING: {
-                    "default_value": default,
-                    "choices": limits,
-                }
-            }
+            options = {THROTTLING: {"default_value": default, "choices": limits}}
+            web_ui.template_args["extra_options"] = options
 
     vars(web_ui)["update_template_args"] = update_with_choices
 
 
 class Consent:
-    """Limits of the web UI for an account that is billed.
+    """Limits of the web UI for an account that is billed; on this machine there are none.
 
     Consent is given on the command line, for the load that Locust announces there. The form cannot
-    exceed it. For an endpoint on this machine there are no limits. ``chosen`` is the value of
-    ``--profile``, a name or a file, and ``named`` that profile.
+    exceed it. ``chosen`` is the value of ``--profile``, and ``named`` that profile.
     """
 
     def __init__(self, chosen: str, named: NamedProfile, accounts: Accounts) -> None:

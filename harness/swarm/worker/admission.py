@@ -33,10 +33,7 @@ class Admission:
     """Gives operations their turn, for all users of a worker.
 
     No operation is sent when one of the ``budgets`` is used up. ``ledger`` counts the dropped
-    operations.
-
-    Attributes:
-        by_operation: Whether the schedule counts operations instead of entities.
+    operations. The schedule counts entities, or ``by_operation`` operations.
     """
 
     def __init__(
@@ -142,9 +139,7 @@ class Admission:
 
     def due_at(self, place: int) -> float | None:
         """Second of the schedule at which a place of a recording is due; None after the end."""
-        if self._pacer is None:
-            return None
-        due_s = self._pacer.next(0.0, place)
+        due_s = STOP if self._pacer is None else self._pacer.next(0.0, place)
         return None if due_s is STOP else due_s
 
     def sends(self, owner: int, due_s: float) -> bool:
@@ -282,11 +277,7 @@ class ReplayedLoad:
         self.finished_s: float | None = None
 
     def take(self) -> tuple[Operation, float]:
-        """The next operation, and when it was due, UTC seconds.
-
-        Raises:
-            StopUser: the run is over.
-        """
+        """The next operation, and when it was due, UTC seconds; `StopUser` after the end."""
         with self._taking:
             taken, due_s = self._take()
             operation, claim = self._source.operation(taken.row), self._source.claim(taken.row)

@@ -60,15 +60,13 @@ class Table:
     ) -> Result:
         """Read all entities of a partition, or of a range of its RowKeys.
 
+        A `ValueError` says which arguments are invalid or exclude each other.
+
         Args:
             partition_key: None for a range of PartitionKeys, by default the whole table.
             partition_from: First PartitionKey of the range.
             partition_before: End of the range, which is not in it.
             table: Ending of the table's name, one of those of the profile's workload.
-
-        Raises:
-            ValueError: a key is invalid, both a PartitionKey and a range of them are given, or the
-                run has no such table.
         """
         _check_keys(partition_key or "")
         over_range = partition_from is not None or partition_before is not None
@@ -179,11 +177,8 @@ class TableUser(User):
 
     Subclass it and write ``@task`` methods that call `table`. Pacing, counting, metrics and the
     verdict need no further code. The profile gives load, limits and conditions; what is sent, and
-    to which keys, is the class's own affair.
-
-    Attributes:
-        loads: Whether the profile's entities are loaded before the run. By default the table is
-            empty.
+    to which keys, is the class's own affair. With ``loads`` the profile's entities are loaded
+    before the run; by default the table is empty.
     """
 
     abstract = True

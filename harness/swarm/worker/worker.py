@@ -17,21 +17,8 @@ from harness import startup
 from harness.endpoint.accounts import Accounts, Credentials
 from harness.model.errors import SetupError
 from harness.model.process import Clock, steady_clock
-from harness.swarm.messages import (
-    AuditRequest,
-    AuditStop,
-    ClockAnswer,
-    ClockQuestion,
-    LoginNote,
-    ReportTaken,
-    RunStop,
-    Share,
-    SignedIn,
-    SignIn,
-    WorkerRefusal,
-    on,
-    send,
-)
+from harness.swarm import messages
+from harness.swarm.messages import on, send
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.worker_run import WorkerRun
 
@@ -90,21 +77,18 @@ class MasterClock:
         self._runner = runner
         self._own = steady_clock()
         self._answers: gevent.queue.Queue[Difference] = gevent.queue.Queue()
-        on(runner, ClockAnswer, self._on_answer)
+        on(runner, messages.ClockAnswer, self._on_answer)
 
     def read(self, run_id: str) -> tuple[Clock, Difference]:
-        """Return the master's clock for a run, and how far this machine's is ahead of it.
+        """The master's clock for a run, and how far this machine's is ahead of it.
 
-        Waits for the master for as long as that takes.
-
-        Raises:
-            SetupError: the clocks are too far apart.
+        Waits for the master for as long as that takes. A `SetupError` if they are too far apart.
         """
         self._own = own = steady_clock()
         self._answers = gevent.queue.Queue()
         found: list[Difference] = []
         while len(found) < _QUESTIONS:
-            send(self._runner, ClockQuestion(run_id=run_id, asked_s=own()))
+            send(self._runner, messages.ClockQuestion(run_id=run_id, asked_s=own()))
             try:
                 found.append(self._answers.get(timeout=_ANSWERED_WITHIN_S))
             except gevent.queue.Empty:
@@ -115,7 +99,7 @@ class MasterClock:
         known_s = best.known_s
         return (lambda: own() - known_s) if known_s else own, best
 
-    def _on_answer(self, answer: ClockAnswer, _: str) -> None:
+    def _on_answer(self, answer: messages.ClockAnswer, _: str) -> None:
         self._answers.put(Difference.of(answer.asked_s, answer.answered_s, self._own()))
 
 
@@ -131,18 +115,18 @@ class Worker:
         self._environment = environment
         self._credentials = credentials
         self._verbose = verbose
-        self._early: Share | None = None
+        self._early: messages.Share | None = None
         self._joining: gevent.Greenlet | None = None
         self.run: WorkerRun | None = None
         self.refused = False
         runner = environment.runner
         self._master_clock = MasterClock(runner)
-        on(runner, SignIn, self._on_sign_in)
-        on(runner, Share, self._on_share)
-        on(runner, RunStop, self._on_stop)
-        on(runner, ReportTaken, self._on_report_taken)
-        on(runner, AuditRequest, self._on_audit_request)
-        on(runner, AuditStop, self._on_audit_stop)
+        on(runner, messages.SignIn, self._on_sign_in)
+        on(runner, messages.Share, self._on_share)
+        on(runner, messages.RunStop, self._on_stop)
+        on(runner, messages.ReportTaken, self._on_report_taken)
+        on(runner, messages.AuditRequest, self._on_audit_request)
+        on(runner, messages.AuditStop, self._on_audit_stop)
 
     def wait_until_joined(self) -> None:
         """Wait until it is known whether this worker takes part in the run."""
@@ -162,7 +146,7 @@ class Worker:
         except SetupError as error:
             startup.complain(f"this worker takes no part in run {plan.run_id}: {error}")
             self._environment.process_exit_code = startup.BAD_SETUP
-            refusal = WorkerRefusal(run_id=plan.run_id, reason=str(error))
+            refusal = messages.WorkerRefusal(run_id=plan.run_id, reason=str(error))
             send(self._environment.runner, refusal)
         else:
             self._environment.process_exit_code = None
@@ -179,11 +163,7 @@ class Worker:
             startup.tell(line)
 
     def start(self, plan: RunPlan, clock: Clock) -> None:
-        """Begin the run that ``plan`` describes; ``clock`` is that of the master.
-
-        Raises:
-            SetupError: this worker cannot take part.
-        """
+        """Begin the run that ``plan`` describes by the master's clock, or raise a `SetupError`."""
         self.end()
         self._begin(plan, clock)
 
@@ -212,43 +192,43 @@ class Worker:
             self.run = None
 
     def _accounts(self, plan: RunPlan, host: str) -> Accounts:
-        return plan.accounts(host, self._credentials, self._tell_master)
+        def tell_master(text: str) -> None:
+            send(self._environment.runner, messages.LoginNote(text=text))
 
-    def _tell_master(self, text: str) -> None:
-        send(self._environment.runner, LoginNote(text=text))
+        return plan.accounts(host, self._credentials, tell_master)
 
-    def _on_sign_in(self, message: SignIn, _: str) -> None:
+    def _on_sign_in(self, message: messages.SignIn, _: str) -> None:
         # Locust handles one message after the other.
         gevent.spawn(self._sign_in, message)
 
-    def _sign_in(self, message: SignIn) -> None:
+    def _sign_in(self, message: messages.SignIn) -> None:
         problem = ""
         try:
             self._accounts(RunPlan.from_options(message.plan), message.host)
         except SetupError as error:
             problem = str(error)
-        send(self._environment.runner, SignedIn(run_id=message.run_id, problem=problem))
+        send(self._environment.runner, messages.SignedIn(run_id=message.run_id, problem=problem))
 
-    def _on_share(self, share: Share, _: str) -> None:
+    def _on_share(self, share: messages.Share, _: str) -> None:
         self._early = share
         if (run := self._run_of(share.run_id)) is not None:
             run.take_share(share)
 
-    def _on_stop(self, stop: RunStop, _: str) -> None:
+    def _on_stop(self, stop: messages.RunStop, _: str) -> None:
         if (run := self._run_of(stop.run_id)) is not None:
             # The grace time replaces Locust's own stop timeout.
             self._environment.stop_timeout = 0.0
             run.stop(stop.at_s, stop.grace_s)
 
-    def _on_report_taken(self, taken: ReportTaken, _: str) -> None:
+    def _on_report_taken(self, taken: messages.ReportTaken, _: str) -> None:
         if (run := self._run_of(taken.run_id)) is not None and run.confirm(taken.number):
             self._tell(f"Run {taken.run_id}: over; the master has all counts of this worker")
 
-    def _on_audit_request(self, request: AuditRequest, _: str) -> None:
+    def _on_audit_request(self, request: messages.AuditRequest, _: str) -> None:
         if (run := self._run_of(request.run_id)) is not None and run.auditor is not None:
             run.auditor.read_back(request)
 
-    def _on_audit_stop(self, stop: AuditStop, _: str) -> None:
+    def _on_audit_stop(self, stop: messages.AuditStop, _: str) -> None:
         if (run := self._run_of(stop.run_id)) is not None and run.auditor is not None:
             run.auditor.stop()
 
@@ -264,14 +244,10 @@ def attach(environment: Environment, credentials: Credentials, *, verbose: bool 
 
 
 def current_run(environment: Environment) -> WorkerRun:
-    """Return the run that the users of ``environment`` take part in.
+    """The run that the users of ``environment`` take part in; `StopUser` if they take no part.
 
     Locust may start the users of a worker that joins a run before `attach` was called, so this
     function waits for it.
-
-    Raises:
-        StopUser: this worker takes no part; the reason was sent to the master.
-        RuntimeError: the locustfile did not call `wire`.
     """
     for _ in range(_ATTACHED_TRIES):
         worker: Worker | None = getattr(environment, _ATTRIBUTE, None)

@@ -29,16 +29,9 @@ from harness.model.partition import account_of, spread_problem
 from harness.model.process import Clock, this_process_runs_on
 from harness.profile.build.scenarios import fingerprint, mistake_of
 from harness.profile.build.workload import require_same_trace, source_of
+from harness.swarm import messages
 from harness.swarm.audit import Auditor
-from harness.swarm.messages import (
-    REPORTS_WITHIN_S,
-    AccountThrottled,
-    Share,
-    WorkerReport,
-    WorkerState,
-    WorkloadFailure,
-    send,
-)
+from harness.swarm.messages import send
 from harness.swarm.plan import RunPlan
 from harness.swarm.worker.admission import Admission, ReplayedLoad
 from harness.swarm.worker.request_events import RequestEvents
@@ -58,16 +51,15 @@ _Arguments = TypeVarTuple("_Arguments")
 class Reports:
     """The reports of one run to the master, each of which arrives and counts once.
 
-    A connection that breaks loses the messages that are underway. So the master confirms each
-    report, and until then the worker repeats it and counts on: the next report has all that came
-    since.
+    A connection that breaks loses the messages that are underway. So the worker repeats a report
+    until the master confirms it; the next report has all that came since.
     """
 
-    def __init__(self, send: Callable[[WorkerReport], None], clock: Clock) -> None:
+    def __init__(self, send: Callable[[messages.WorkerReport], None], clock: Clock) -> None:
         self._send = send
         self._clock = clock
         self._number = 0
-        self._unconfirmed: WorkerReport | None = None
+        self._unconfirmed: messages.WorkerReport | None = None
         self._sent_s = 0.0
 
     @property
@@ -79,7 +71,7 @@ class Reports:
         """True if the next report may be sent."""
         return self._unconfirmed is None
 
-    def send(self, report: WorkerReport) -> None:
+    def send(self, report: messages.WorkerReport) -> None:
         self._number = report.number
         # First, because in a local run the confirmation comes while the report is sent.
         self._unconfirmed = report
@@ -143,21 +135,22 @@ class WorkerRun:
         if profile.audit.enabled:
             self.auditor = Auditor(plan, worker, self.session, options, self.budgets, self._send)
             self._execute = self.auditor.execute
-        self._recorder = Recorder(plan.traced_properties) if plan.traced else None
+        traced = plan.traced_properties
+        self._recorder = None if traced is None else Recorder(traced)
         self._client: str = runner.client_id
         self._ending: gevent.Greenlet | None = None
         self._unsent: int | None = None
         self._active = 0
         self._retrying: dict[int, str] = {}
         self._abandoned = 0
-        self._state = WorkerState()
+        self._state = messages.WorkerState()
         self._samples: list[CpuSample] = []
         self._machine = this_process_runs_on()
         self._sent_throttled = False
         self._reports = Reports(self._send, self.clock)
         self._greenlets = [gevent.spawn(self._sample_forever), gevent.spawn(self._report_forever)]
 
-    def take_share(self, share: Share) -> None:
+    def take_share(self, share: messages.Share) -> None:
         if self._ending is not None:
             return
         self.budgets.grant(share.budget or [None] * self._accounts)
@@ -171,8 +164,7 @@ class WorkerRun:
         """Perform the next task of the workload: one operation, or several in a row.
 
         Returns when the last operation ended, UTC seconds. Raises `StopUser` when the run is over,
-        and when the workload raised an exception or created an invalid operation, which makes the
-        run invalid.
+        and when a mistake of the workload makes it invalid.
         """
         if self._replayed is not None:
             return self._perform_replayed(self._replayed)
@@ -199,12 +191,11 @@ class WorkerRun:
     def perform(self, operation: Operation, *, keep: bool = True, batch: bool = False) -> Result:
         """Execute one operation: wait for its turn, send it, count it, fire the request event.
 
+        After the end of the run it raises `StopUser`.
+
         Args:
             keep: False if the entities that a query returns are not needed.
             batch: True if the event may be fired with those of later operations.
-
-        Raises:
-            StopUser: the run is over.
         """
         due_s = self._admission.wait(operation.entities_asked)
         return self._perform_at(operation, due_s, keep=keep, batch=batch)
@@ -264,16 +255,11 @@ class WorkerRun:
             raise
         except Exception as error:
             self._state.defects += 1
-            self._send(WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
+            self._send(messages.WorkloadFailure(run_id=self.plan.run_id, reason=mistake_of(error)))
             raise StopUser from error
 
     def require_sendable(self, operation: Operation) -> None:
-        """Check that ``operation`` can be sent.
-
-        Raises:
-            ValueError: it would have to go to several accounts.
-            AttributeError, TypeError, UnicodeEncodeError: see `require_text`.
-        """
+        """Raise the errors of `require_text`, or a `ValueError` if several accounts were needed."""
         require_text(operation)
         if self._accounts > 1 and (problem := spread_problem(operation)) is not None:
             raise ValueError(problem)
@@ -324,7 +310,7 @@ class WorkerRun:
         if not self._sent_throttled:
             self._sent_throttled = True
             account = account_of(operation.partition_key, self._accounts)
-            self._send(AccountThrottled(run_id=self.plan.run_id, account=account))
+            self._send(messages.AccountThrottled(run_id=self.plan.run_id, account=account))
 
     def _sample_forever(self) -> None:
         process = psutil.Process()
@@ -366,7 +352,7 @@ class WorkerRun:
         if self._replayed is not None:
             self._unsent = self._replayed.unsent()
         self.ledger.note_due(self._waiting())
-        deadline = self.clock() + REPORTS_WITHIN_S
+        deadline = self.clock() + messages.REPORTS_WITHIN_S
         if self._confirmed_by(deadline):
             self._report(final=True)
             self._confirmed_by(deadline)
@@ -399,7 +385,7 @@ class WorkerRun:
         if final and self.auditor is not None:
             state.written = self.auditor.written()
         self.ledger.note_waiting(self.clock(), state.waiting)
-        report = WorkerReport(
+        report = messages.WorkerReport(
             run_id=self.plan.run_id,
             number=self._reports.next_number,
             machine=self._machine,

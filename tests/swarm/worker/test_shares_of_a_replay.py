@@ -24,16 +24,7 @@ def worker() -> Admission:
 
 
 def share(rank: int, count: int, from_s: float) -> Share:
-    return Share(
-        run_id="r",
-        rank=rank,
-        count=count,
-        budget=None,
-        epoch_s=0.0,
-        from_s=from_s,
-        hold=None,
-        window=None,
-    )
+    return Share(run_id="r", rank=rank, count=count, epoch_s=0.0, from_s=from_s)
 
 
 @given(seed=st.integers(0, 10**9), changes=st.integers(0, 4))
