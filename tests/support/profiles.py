@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.checklist import PRACTICES
-from harness.profile.practices.practice import Assessment
+from harness.profile.practices.practice import Assessment, Practice, Severity
 from harness.profile.profile_loader import parse, resolve, shipped_names
 from harness.profile.settings.schema import Profile
 
@@ -29,7 +29,19 @@ def profile_of(settings: Mapping[str, Any], **parts: Any) -> Profile:
     return parse(content, source="a test")
 
 
-def look_of(name: str, seen: Seen) -> Assessment | None:
+def look_of(name: str, seen: Seen) -> Assessment:
     """What the practice of this name says of what was seen."""
-    (practice,) = [practice for practice in PRACTICES if practice.name == name]
-    return practice.look(seen)
+    look = _practice(name).look(seen)
+    assert look is not None
+    return look
+
+
+def severity_of(name: str, seen: Seen) -> Severity | None:
+    """How bad it is by the practice of this name; None where the practice does not apply."""
+    look = _practice(name).look(seen)
+    return None if look is None else look.severity
+
+
+def _practice(name: str) -> Practice:
+    [practice] = [practice for practice in PRACTICES if practice.name == name]
+    return practice

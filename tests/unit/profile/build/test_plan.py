@@ -16,7 +16,6 @@ from harness.profile.profile_loader import parse, resolve
 from tests.support.command import Command
 from tests.support.keys import sized_settings
 
-STORAGE, AZURITE = STORAGE, AZURITE
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
 """2 s of ramp, 3 s of settling, 40 s measured."""
 
@@ -84,10 +83,7 @@ def test_the_plan_names_the_accounts_and_the_source(command: Command) -> None:
 
 def test_a_transaction_is_many_entities_and_one_request() -> None:
     """At 2,000 entities/s transactions of 100 are 20 billable transactions a second."""
-    plan = planned(
-        mix={"transaction": 1},
-        transaction={"operations": 100},
-    )
+    plan = planned(mix={"transaction": 1}, transaction={"operations": 100})
     assert both(plan, "entities") == pytest.approx(90_000)
     assert both(plan, "requests") == pytest.approx(900)
     assert plan.expected_transactions == pytest.approx(900 + 10 + 2)

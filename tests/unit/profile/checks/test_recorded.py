@@ -14,21 +14,17 @@ from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
 from harness.profile.checks.recorded import seen_in
-from harness.profile.practices.checklist import PRACTICES, findings_of
-from harness.profile.practices.practice import Assessment, Severity
+from harness.profile.practices.checklist import findings_of
+from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import resolve
 from tests.support.behaviour import attempt, insert, query, result, watched, write
 from tests.support.command import Command
+from tests.support.profiles import look_of, severity_of
 from tests.support.records import kept, with_partitions
 
 OFFENDS, CONSIDER, FINE, UNTOLD = Severity
 GUIDS = [f"0f8fad5b-d9cb-469f-a165-{n:012d}" for n in range(40)]
 BUSY = "ServerBusy"
-
-
-def look_of(name: str, record: RunRecord) -> Assessment | None:
-    (practice,) = [practice for practice in PRACTICES if practice.name == name]
-    return practice.look(seen_in(record))
 
 
 def stressed(name: str = "single-partition", **changes: Any) -> RunRecord:
@@ -205,8 +201,7 @@ def test_what_an_application_did_is_held_against_a_practice(
     name: str, severity: Severity, results: list[Result], said: str
 ) -> None:
     """The sentence has the figure of the run; there is a change only where one is needed."""
-    look = look_of(name, watched(results))
-    assert look is not None
+    look = look_of(name, seen_in(watched(results)))
     assert look.severity is severity, look.why
     assert said in look.why
     assert bool(look.change) == (severity in (OFFENDS, CONSIDER))
@@ -220,29 +215,25 @@ def test_what_an_application_did_is_held_against_a_practice(
 def test_a_burst_is_a_steep_rise(rates: list[float], severity: Severity) -> None:
     """From little to more than half of a partition's target within a second."""
     points = [kept().series[0].model_copy(update={"entities": rate}) for rate in rates]
-    look = look_of("ramp", watched(inserts(["p"]), series=tuple(points)))
-    assert look is not None
-    assert look.severity is severity
+    assert severity_of("ramp", seen_in(watched(inserts(["p"]), series=tuple(points)))) is severity
 
 
 def test_a_search_by_a_property_reads_no_batch() -> None:
     """A filter picks rows out of many batches, which blobs would not help."""
     search = scans(query(filter="Level eq 1"), entities=20)
-    assert look_of("blobs", watched([result(BATCH), *search])) is None
+    assert severity_of("blobs", seen_in(watched([result(BATCH), *search]))) is None
 
 
 @pytest.mark.parametrize("name", ["data-series", "blobs", "guid-row-key", "guid-partition-key"])
 def test_nothing_is_said_without_an_occasion(name: str) -> None:
     """An application that only inserts gives no occasion for these."""
-    assert look_of(name, watched(inserts(SPREAD))) is None
+    assert severity_of(name, seen_in(watched(inserts(SPREAD)))) is None
 
 
 def test_frequent_inserts_at_one_end_offend() -> None:
     """Where most operations insert, all of them go to one server."""
     results = inserts(f"t{n:05d}" for n in range(4500))
-    look = look_of("append-only", watched(results))
-    assert look is not None
-    assert look.severity is OFFENDS
+    assert severity_of("append-only", seen_in(watched(results))) is OFFENDS
 
 
 def test_scans_are_compared_with_point_queries() -> None:
@@ -250,8 +241,7 @@ def test_scans_are_compared_with_point_queries() -> None:
     read = kept().operations[0].model_copy(update={"type": "point_query", "count": 10})
     scan = read.model_copy(update={"kind": "row_range_scan", "type": "query", "count": 30})
     results = scans(query(key_range=RANGE), 30, entities=30)
-    look = look_of("partition-queries", watched(results, operations=(read, scan)))
-    assert look is not None
+    look = look_of("partition-queries", seen_in(watched(results, operations=(read, scan))))
     assert look.severity is CONSIDER
     assert look.why.startswith("75% of the reads")
     assert "30.0 a query" in look.why
@@ -263,8 +253,7 @@ def test_scans_are_compared_with_point_queries() -> None:
 )
 def test_an_older_record_does_not_say(name: str) -> None:
     """What only the requests tell is named as missing, not as followed."""
-    look = look_of(name, kept())
-    assert look is not None
+    look = look_of(name, seen_in(kept()))
     assert look.severity is UNTOLD
     assert "harness watch" in look.why
 
@@ -273,9 +262,7 @@ def test_an_older_record_does_not_say(name: str) -> None:
 def test_an_older_record_with_queries_does_not_say(name: str) -> None:
     """Queries are counted in every record; what they ask for is not."""
     scan = kept().operations[0].model_copy(update={"kind": "partition_scan", "type": "query"})
-    look = look_of(name, kept().model_copy(update={"operations": (scan,)}))
-    assert look is not None
-    assert look.severity is UNTOLD
+    assert severity_of(name, seen_in(kept().model_copy(update={"operations": (scan,)}))) is UNTOLD
 
 
 @pytest.mark.parametrize(("returned", "severity"), [(900, FINE), (300, CONSIDER), (20, OFFENDS)])
@@ -289,9 +276,10 @@ def test_density_is_known_of_every_record(returned: int, severity: Severity) -> 
             "entities_returned": returned,
         }
     )
-    look = look_of("query-density", kept().model_copy(update={"operations": (scan,)}))
-    assert look is not None
-    assert look.severity is severity
+    assert (
+        severity_of("query-density", seen_in(kept().model_copy(update={"operations": (scan,)})))
+        is severity
+    )
 
 
 def test_queries_over_partitions_are_known_of_every_record() -> None:
@@ -303,9 +291,7 @@ def test_queries_over_partitions_are_known_of_every_record() -> None:
         .model_copy(update={"key": WHOLE_TABLE, "entities_by_kind": {"mine": 500}})
     )
     record = kept().model_copy(update={"operations": (scan,), "partitions": (row,)})
-    look = look_of("table-queries", record)
-    assert look is not None
-    assert look.severity is CONSIDER
+    assert severity_of("table-queries", seen_in(record)) is CONSIDER
 
 
 @pytest.mark.parametrize(
@@ -320,10 +306,8 @@ def test_queries_over_partitions_are_known_of_every_record() -> None:
 )
 def test_the_settings_of_a_run_of_the_harness_are_known(name: str, severity: Severity) -> None:
     """Its record has the profile, so that what is set needs no figure."""
-    look = look_of(name, stressed())
-    assert look is not None
-    assert look.severity is severity
-    assert look_of("non-retryable", stressed()) is None
+    assert severity_of(name, seen_in(stressed())) is severity
+    assert severity_of("non-retryable", seen_in(stressed())) is None
 
 
 def test_nothing_is_concluded_from_operations_of_which_none_succeeded() -> None:
@@ -338,12 +322,10 @@ def test_nothing_is_concluded_from_operations_of_which_none_succeeded() -> None:
             "counts": record.counts.model_copy(update={"entities": 0}),
         }
     )
-    assert look_of("hot-partition", nothing) is None
-    row = look_of("hot-row", nothing)
-    assert row is not None
+    assert severity_of("hot-partition", seen_in(nothing)) is None
+    row = look_of("hot-row", seen_in(nothing))
     assert row.severity is UNTOLD
-    cap = look_of("parallelism", record.model_copy(update={"operations": ()}))
-    assert cap is not None
+    cap = look_of("parallelism", seen_in(record.model_copy(update={"operations": ()})))
     assert "at most 2,000 entities/s" in cap.why
 
 
@@ -372,8 +354,9 @@ def test_a_record_says_whether_the_load_had_a_cap(
         "endpoint": record.endpoint.model_copy(update={"kind": kind}),
         "account": record.account.model_copy(update={"entities_per_s": rates}),
     }
-    look = look_of("parallelism", RunRecord.from_json(record.model_copy(update=changed).to_json()))
-    assert look is not None
+    look = look_of(
+        "parallelism", seen_in(RunRecord.from_json(record.model_copy(update=changed).to_json()))
+    )
     assert look.severity is severity
     assert says in look.why
 
@@ -385,9 +368,8 @@ def spread(count: int) -> tuple[PartitionPart, ...]:
 def test_keys_of_every_record_are_looked_at() -> None:
     """Without its behaviour a record names the most used PartitionKeys."""
     record = with_partitions(kept(), [*GUIDS, "Zürich"])
-    assert look_of("guid-partition-key", record) is not None
-    characters = look_of("key-characters", record)
-    assert characters is not None
+    assert severity_of("guid-partition-key", seen_in(record)) is not None
+    characters = look_of("key-characters", seen_in(record))
     assert characters.severity is OFFENDS
     assert "'Zürich'" in characters.why
 
@@ -398,8 +380,9 @@ def test_a_hot_range_is_found_in_every_record() -> None:
     for place in (30, 31, 32):
         parts[place] = parts[place].model_copy(update={"entities": 900})
     counts = kept().counts.model_copy(update={"entities": sum(part.entities for part in parts)})
-    look = look_of("hot-range", kept().model_copy(update={"partitions": parts, "counts": counts}))
-    assert look is not None
+    look = look_of(
+        "hot-range", seen_in(kept().model_copy(update={"partitions": parts, "counts": counts}))
+    )
     assert look.severity is CONSIDER
     assert "'p30' to 'p32'" in look.why
     assert "83%" in look.why
@@ -408,9 +391,7 @@ def test_a_hot_range_is_found_in_every_record() -> None:
 def test_ranges_need_every_partition() -> None:
     """Where the other partitions are counted together, no range has a known share."""
     folded = with_partitions(kept(), [f"p{n:02d}" for n in range(60)], folded=True)
-    look = look_of("hot-range", folded)
-    assert look is not None
-    assert look.severity is UNTOLD
+    assert severity_of("hot-range", seen_in(folded)) is UNTOLD
 
 
 def test_a_redacted_record_names_no_key() -> None:

@@ -28,7 +28,7 @@ from harness.profile.practices.practice import UNIT_LIMITS, Severity
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
 from tests.support.command import Command
-from tests.support.profiles import look_of, profile_of
+from tests.support.profiles import look_of, profile_of, severity_of
 from tests.support.records import kept
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
@@ -152,14 +152,12 @@ def test_a_partition_key_is_full_after_20_gb() -> None:
     seen = made({**HOT, "load.operations_per_s": 500.0})
     assert seen.charges is not None
     size = seen.charges.entity_bytes
-    look = look_of("large-partitions", seen)
-    assert look is not None
     assert size is not None
     hours = (20e9 - 10 * size) / (500 * size) / 3600
-    assert f"is full (20 GB) after {hours:,.1f} hours" in look.why
-    look = look_of("large-partitions", dataclasses.replace(seen, largest=30_000_000))
-    assert look is not None
-    assert look.severity is OFFENDS
+    why = look_of("large-partitions", seen).why
+    assert f"is full (20 GB) after {hours:,.1f} hours" in why
+    full = dataclasses.replace(seen, largest=30_000_000)
+    assert severity_of("large-partitions", full) is OFFENDS
 
 
 def test_a_row_key_has_less_room_than_a_partition_key() -> None:
@@ -169,9 +167,7 @@ def test_a_row_key_has_less_room_than_a_partition_key() -> None:
     for length, severity in ((255, FINE), (256, OFFENDS)):
         charges = dataclasses.replace(seen.charges, longest_row_key=length)
         longer = dataclasses.replace(seen, charges=charges)
-        look = look_of("key-bytes", longer)
-        assert look is not None
-        assert look.severity is severity
+        assert severity_of("key-bytes", longer) is severity
         problem = refused_keys(longer, COSMOS_EMULATOR)
         assert (problem is not None) is (severity is OFFENDS)
         assert problem is None or "RowKey of the load has 256 bytes" in problem
