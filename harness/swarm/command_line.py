@@ -16,12 +16,7 @@ from locust.argument_parser import LocustArgumentParser, timespan
 from locust.env import Environment
 
 from harness.model.errors import SetupError, echoed
-from harness.options import (
-    PREFIX,
-    PROFILE,
-    Joined,
-    add_run_options,
-)
+from harness.options import PREFIX, PROFILE, Joined, add_run_options
 from harness.profile.profile_loader import DEFAULT_PROFILE, NamedProfile, resolve
 from harness.startup import BAD_SETUP, complain
 from harness.swarm.membership import join_swarm

@@ -26,7 +26,7 @@ from harness.swarm.master.master_process import MasterProcess, end_workers
 from harness.swarm.messages import Hello, send
 from harness.swarm.plan import OPTION, RunPlan
 from harness.swarm.ports import WEB_UI, HeldPorts
-from harness.swarm.web.access import NO_LOGIN, add_login, lacks_login, own_hosts, stand_before
+from harness.swarm.web.access import NO_LOGIN, SameOrigin, add_login, lacks_login, own_hosts
 from harness.swarm.web.pages import PLACE, Showing, add_pages, add_tabs
 from harness.swarm.web.start_form import Consent, offer, wrap_start, wrap_stop
 from harness.swarm.worker.worker import attach
@@ -102,7 +102,10 @@ def _wire_master(environment: Environment, credentials: Credentials, ports: Held
     options, events = environment.parsed_options, environment.events
     hosts = own_hosts(options.web_host, options.web_allowed_host)
     runners.HEARTBEAT_LIVENESS = MASTER_TIMEOUT_S
-    logging.getLogger(runners.__name__).addFilter(_is_not_about_spawn_rate)
+    # Users wait for their turn, however many start at once.
+    logging.getLogger(runners.__name__).addFilter(
+        lambda record: "selected spawn rate is very high" not in str(record.msg)
+    )
     process = MasterProcess(environment, credentials, ports)
     if not isinstance(environment.runner, MasterRunner):
         process.worker = attach(environment, credentials)
@@ -115,16 +118,11 @@ def _wire_master(environment: Environment, credentials: Credentials, ports: Held
     events.quit.add_listener(process.on_quit)
     gevent.signal_handler(signal.SIGINT, process.on_interrupt)
     _on_hangup(process.on_hangup)
-    if environment.web_ui is not None:
-        stand_before(environment.web_ui, hosts)
-        _wire_web_ui(environment, environment.web_ui, process)
+    if (web_ui := environment.web_ui) is not None:
+        web_ui.app.wsgi_app = SameOrigin(web_ui.app.wsgi_app, hosts)
+        _wire_web_ui(environment, web_ui, process)
         # Locust listens as soon as the listeners of its event have returned.
         ports.release(WEB_UI)
-
-
-def _is_not_about_spawn_rate(record: logging.LogRecord) -> bool:
-    """False for Locust's warning: users wait for their turn, however many start at once."""
-    return "selected spawn rate is very high" not in str(record.msg)
 
 
 def _wire_web_ui(environment: Environment, web_ui: WebUI, process: MasterProcess) -> None:

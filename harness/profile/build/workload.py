@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.measure.verdict.conditions import Condition, parse_condition
-from harness.model.entity import (
-    MAX_TRANSACTION_BYTES,
-    MAX_TRANSACTION_OPERATIONS,
-    stored_size,
-)
+from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS, stored_size
 from harness.model.errors import SetupError, cut
 from harness.model.files import read_toml_file
 from harness.model.operation import Kind

@@ -124,6 +124,11 @@ class KeyColumn:
         """Number of different keys; an estimate unless the sample is exact."""
         return self.sample.distinct
 
+    @property
+    def keys(self) -> list[str]:
+        """The sample, in order."""
+        return sorted(self.sample.counts)
+
     def shape(self, frequent: dict[str, float]) -> KeyShape:
         """What keys look like, by their rows; those of ``frequent`` keys are known."""
         each = self.sample.each
@@ -295,7 +300,7 @@ class ListedKeys:
 
 def _table_seen(name: str, table: ListedTable) -> TableSeen:
     columns = (table.partition_keys, table.row_keys)
-    partition_keys, row_keys = (sorted(column.sample.counts) for column in columns)
+    partition_keys, row_keys = (column.keys for column in columns)
     shape, row_shape = table.shapes
     count = sum(column.count for column in columns)
     leading, doubt = shape.leading, ""

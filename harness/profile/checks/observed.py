@@ -18,7 +18,7 @@ from harness.measure.record.findings import PredictionPart
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.model.services import USUAL
 from harness.model.services.service import Service
@@ -93,9 +93,8 @@ class TableKeys:
         if part.kind is Kind.INSERT:
             return True
         # An upsert certainly makes a row in a partition that did not exist.
-        upserts = part.kind in (Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE)
         known = part.partition_key in self._loaded or part.partition_key in self._used
-        return upserts and self.complete and not known
+        return part.kind in UPSERTS and self.complete and not known
 
     @property
     def partitions(self) -> list[str]:

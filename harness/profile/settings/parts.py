@@ -223,15 +223,11 @@ class EndpointSettings(Part):
     of the account shows them. Unset, it is the smallest number that can have it."""
 
     @pydantic.model_validator(mode="after")
-    def _shares_something(self) -> Self:
+    def _has_one_unit(self) -> Self:
         if self.physical_partitions is not None and self.provisioned_ru_per_s is None:
             raise ValueError(
                 "endpoint.physical_partitions needs endpoint.provisioned_ru_per_s, which they share"
             )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _has_one_unit(self) -> Self:
         if self.targets is not None and self.provisioned_ru_per_s is not None:
             raise ValueError(
                 "endpoint.targets is for Azure Storage, and endpoint.provisioned_ru_per_s for "

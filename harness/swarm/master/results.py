@@ -17,12 +17,7 @@ from harness.measure.counts.generator import SampledGenerator
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
 from harness.measure.record import record_builder as builder
 from harness.measure.record.findings import AuditPart, PointersPart
-from harness.measure.record.record import (
-    EndpointPart,
-    EntityPart,
-    LoadingPart,
-    RunRecord,
-)
+from harness.measure.record.record import EndpointPart, EntityPart, LoadingPart, RunRecord
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts

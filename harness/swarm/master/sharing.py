@@ -80,8 +80,8 @@ class Sharing:
         self._run = run
         self._ready = ready
         self._repeat_s = 0.0
-        self._budgets: dict[str, tuple[int, ...] | None] | None = None
-        self._first: frozenset[str] = frozenset()
+        # Of the workers that were there at the beginning.
+        self._budgets: dict[str, tuple[int, ...] | None] = {}
         self._from_s = 0.0
         self._hold: tuple[float, float] | None = None
         self.workers: list[str] = []
@@ -92,14 +92,13 @@ class Sharing:
         ``divided`` divides the budget of each account among a number of workers.
         """
         self.workers = live_workers(self._environment)
-        self._first = frozenset(self.workers)
         self._run.took_part.update(self.workers)
         budgets = divided(max(1, len(self.workers)))
         self._budgets = dict(zip(self.workers, budgets, strict=False))
 
     def needs(self, worker: str) -> bool:
         """True if the worker was there at the beginning: the run cannot go on without it."""
-        return worker in self._first
+        return worker in self._budgets
 
     def follow(self, now_s: float) -> tuple[list[str], list[str]]:
         """Divide the load again if a worker came or went by ``now_s``, UTC; return who did.
@@ -131,15 +130,14 @@ class Sharing:
             return
         self._repeat_s = run.clock() + _REPEATED_EVERY_S
         bounded = run.plan.profile.limits.billable_transactions is not None
-        budgets = self._budgets or {}
         nothing = (0,) * len(run.accounts) if bounded else None
-        sending = [worker for worker in self.workers if worker in budgets or not bounded]
+        sending = [worker for worker in self.workers if worker in self._budgets or not bounded]
         for worker in filter(self._ready.__contains__, self.workers):
             share = Share(
                 run_id=run.plan.run_id,
                 rank=sending.index(worker) if worker in sending else 0,
                 count=len(sending) or 1,
-                budget=budgets.get(worker, nothing),
+                budget=self._budgets.get(worker, nothing),
                 epoch_s=run.origin_s,
                 from_s=self._from_s,
                 hold=self._hold,
@@ -172,7 +170,7 @@ class Sharing:
 
         A worker has joined when its first report is there: it may still refuse before.
         """
-        joined = self._first | self._run.reports.keys()
+        joined = self._budgets.keys() | self._run.reports.keys()
         return [worker for worker in live_workers(self._environment) if worker in joined]
 
 

@@ -132,11 +132,6 @@ def own_hosts(listening: str, named: Iterable[str]) -> OwnHosts:
         raise SetupError(f"--web-allowed-host: {str(error)!r} is not a host") from None
 
 
-def stand_before(web_ui: WebUI, hosts: OwnHosts) -> None:
-    """Put `SameOrigin` before the application of the web UI."""
-    web_ui.app.wsgi_app = SameOrigin(web_ui.app.wsgi_app, hosts)
-
-
 def _foreign(environ: WSGIEnvironment) -> bool:
     """Whether another web page sent the request. Following a link to this page is allowed."""
     origin = environ.get("HTTP_ORIGIN")

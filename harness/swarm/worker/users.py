@@ -120,10 +120,7 @@ class Table:
 
     def delete(self, partition_key: str, row_key: str, *, etag: str | None = None) -> Result:
         """Delete an entity; with ``etag`` only if it has not changed since."""
-        _check_keys(partition_key, row_key)
-        return self.execute(
-            Operation(kind=Kind.DELETE, partition_key=partition_key, row_key=row_key, etag=etag)
-        )
+        return self.execute(self.operation(Kind.DELETE, partition_key, row_key, etag=etag))
 
     def transaction(self, parts: Sequence[Operation]) -> Result:
         """Send writes made by `operation` as one entity group transaction, at most 4 MiB."""
@@ -143,7 +140,9 @@ class Table:
         A `ValueError` says what the service would refuse: a key, a property, or the size.
         """
         marked = None
-        if properties is not None:
+        if properties is None:
+            _check_keys(partition_key, row_key)
+        else:
             marked = {**properties, RUN_PROPERTY: self._run.plan.run_id}
             problems = list(entity_problems(partition_key, row_key, marked))
             if problems:
