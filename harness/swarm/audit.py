@@ -1,7 +1,4 @@
-"""The audit after a load, on both sides.
-
-Every worker journals its writes and reads them back; the master adds up.
-"""
+"""The audit after a load: workers journal their writes and read them back; the master adds up."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ _INTERRUPTED = "interrupted"
 
 
 class Auditor:
-    """Journals what one worker writes in a run, and reads it back.
-
-    The budget reserves one request for every row that may be read back.
-    """
+    """Journals what one worker writes, and reads it back; the budget reserves a request a row."""
 
     def __init__(
         self,

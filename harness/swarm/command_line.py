@@ -132,10 +132,7 @@ class RunRequest:
 
 
 def profile_of_command_line(environment: Environment) -> NamedProfile:
-    """Return the profile of the command line, and fill missing options of Locust in from it.
-
-    The errors are those of `profile_of`, and a `SetupError` for an option that is not supported.
-    """
+    """The profile of the command line, which fills in missing options of Locust."""
     options = environment.parsed_options
     if options.class_picker:
         raise SetupError("--class-picker is not supported: the profile names the user class")

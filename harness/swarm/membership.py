@@ -167,10 +167,7 @@ def _can_take(held: socket.socket, host: str) -> bool:
 
 
 class _Client(rpc.Client):
-    """The worker's side: sends the name of its swarm.
-
-    With ``verbose`` the terminal shows that the worker waits for its master, and its connection.
-    """
+    """The worker's side, with the name of its swarm; ``verbose`` shows the wait for the master."""
 
     def __init__(self, swarm: str, host: str, port: int, identity: str, *, verbose: bool) -> None:
         super().__init__(host, port, _address(swarm, identity))

@@ -207,10 +207,7 @@ def new_plan(
 
 
 def require_possible(plan: RunPlan, observed: Observed) -> None:
-    """Raise a `SetupError` if the session of the run cannot make the operations of the profile.
-
-    A session that sends to tables can make them all.
-    """
+    """Raise a `SetupError` if the session of the run cannot make the operations of the profile."""
     only = service_of_session(plan.session)
     if only is None:
         return

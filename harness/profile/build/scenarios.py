@@ -90,10 +90,7 @@ def _scenario_class(name: str) -> type[Scenario]:
 
 
 def fingerprint(profile: Profile) -> str:
-    """Hash of the user's files that every process reads: a scenario, and values of fields.
-
-    It is empty if there are none.
-    """
+    """Hash of the user's files that every process reads: a scenario, values of fields; or empty."""
     name = profile.scenario
     paths = [] if name is None or name in SCENARIOS else [name.rpartition(":")[0]]
     paths += [field.from_ for _, field in sorted(profile.fields.items()) if field.from_]
@@ -239,10 +236,7 @@ def own_mistakes(name: str) -> Iterator[None]:
 
 
 def mistake_of(error: BaseException) -> str:
-    """An exception of a workload as one sentence with file and line.
-
-    If the user's code called the harness, which raised, it is the last line of the user's code.
-    """
+    """An exception of a workload as a sentence with file and line, of the user's code if any."""
     if isinstance(error, SetupError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)

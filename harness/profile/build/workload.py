@@ -1,7 +1,4 @@
-"""What a profile sends: its workload, loading, sizes, retry policy, conditions; or a trace.
-
-A trace is read before the run, and compared by every worker.
-"""
+"""What a profile sends: its workload, loading, sizes, retry policy, conditions; or a trace."""
 
 from __future__ import annotations
 
@@ -44,10 +41,7 @@ LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maxi
 def source_of(
     profile: Profile, *, run_id: str, worker: int, preparation: Preparation | None = None
 ) -> OperationSource:
-    """What worker number ``worker`` of a run sends; a `SetupError` as in `scenario_of`.
-
-    ``preparation`` has the rows that a replay loads; only the process that loads needs it.
-    """
+    """What worker number ``worker`` sends; ``preparation`` has the rows that a replay loads."""
     if profile.replay is not None:
         return replay_of(profile, run_id, preparation)
     entities = profile.entity.factory(run_id)
@@ -103,10 +97,7 @@ def _loading_size(profile: Profile) -> int:
 def most_transactions(
     profile: Profile, kind: Service, requests: int | None = None
 ) -> tuple[int, float]:
-    """Most billable transactions of loading, and of load and audit (may be inf), with retries.
-
-    ``requests`` are the `loading_transactions`, where they are counted already.
-    """
+    """Most billable transactions of loading, and of load and audit (may be inf), with retries."""
     requests = loading_transactions(profile) if requests is None else requests
     loading = requests * (1 + LOADING_RETRY.retries)
     units = profile.load_model.most_requests(kind)

@@ -28,10 +28,7 @@ _PACKED = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf
 
 
 def read_keys(path: Path | None, standard_input: IO[bytes], tell: Tell) -> ListedKeys:
-    """The keys in a file: a list, a trace, a log or a folder with logs; None is standard input.
-
-    A `SetupError` says why it cannot be read.
-    """
+    """The keys of a list, a trace, a log or a folder of logs; None is standard input."""
     if path is None:
         return _list_of(standard_input, ListedKeys(source="standard input"))
     listed = ListedKeys(source=cut(path.name))

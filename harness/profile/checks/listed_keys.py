@@ -181,10 +181,7 @@ class ListedTable:
 
     @property
     def hottest(self) -> tuple[str, float, bool]:
-        """The most frequent PartitionKey, its share of the uses, and whether that is exact.
-
-        Else it is a lower bound.
-        """
+        """The most frequent PartitionKey, its share, and whether that is exact or a lower bound."""
         found = self._frequent.items()
         key, (least, most) = max(found, key=lambda item: item[1], default=("", (0, 0)))
         return key, least / (self.uses or 1), least == most

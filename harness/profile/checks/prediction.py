@@ -77,10 +77,7 @@ class KeyRanges:
 
 
 class LoadShares:
-    """Adds up what operations take: their entity counts, or what else is given for each.
-
-    ``partitions`` are the loaded ones, or `thinned`.
-    """
+    """Adds up entity counts, or other amounts; ``partitions`` are loaded ones, or `thinned`."""
 
     def __init__(self, partitions: Iterable[str]) -> None:
         self.ranges = KeyRanges.over(partitions)

@@ -94,10 +94,7 @@ def measured_shares(record: RunRecord) -> PredictionPart:
 
 
 def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen | None:
-    """The request units of a run; None where the service was not Cosmos DB.
-
-    Where keys are redacted or folded, the shares of physical partitions are unknown.
-    """
+    """The request units of a run at Cosmos DB, else None; physical shares need all keys."""
     if not record.endpoint.service.charges:
         return None
     units = record.request_units

@@ -176,10 +176,7 @@ class ChargesSeen:
 
     @property
     def hottest_share(self) -> float:
-        """Share of the hottest physical partition; of one PartitionKey if there may be any number.
-
-        Without the provisioned throughput nothing is known of the number.
-        """
+        """Share of the hottest physical partition, or PartitionKey if the number is unknown."""
         if self.throughput.ru_per_s is None:
             return self.shares.hottest_share
         even = 1 / self.throughput.fewest_partitions
@@ -187,10 +184,7 @@ class ChargesSeen:
 
     @property
     def reached_per_s(self) -> float | None:
-        """RU/s in total at which the first physical partition has no more; None if there is none.
-
-        It is no more than what is provisioned, if that is known.
-        """
+        """RU/s in total at which the first physical partition has no more; None if none is hot."""
         if not self.hottest_share:
             return None
         first = self.throughput.partition_ru_per_s / self.hottest_share

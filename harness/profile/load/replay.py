@@ -1,7 +1,4 @@
-"""A replay: operations of a trace are due in their order at a rate, or at the recorded instants.
-
-Stages and a search can set the rate of a replay too.
-"""
+"""A replay: operations of a trace are due in their order at a rate, or at the recorded instants."""
 
 from __future__ import annotations
 

@@ -57,10 +57,7 @@ class Finding:
 
 
 def findings_of(seen: Seen) -> tuple[Finding, ...]:
-    """What was seen of every practice that applies, worst first.
-
-    Of keys alone, what they do not tell is left out.
-    """
+    """What was seen of every practice that applies, worst first."""
     looks = [
         (practice, practice.look(seen)) for practice in (_OF_KEYS if seen.keys_only else PRACTICES)
     ]

@@ -50,10 +50,7 @@ DATA_MODEL, ACCOUNTS, PROFILES, SESSIONS, WATCH = _OTHERS
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """A section of a document, and what it says, in the harness's own words.
-
-    ``otherwise``: it advises what the practice advises against.
-    """
+    """A section of a document in our own words; ``otherwise`` it advises what we advise against."""
 
     document: Document
     section: str

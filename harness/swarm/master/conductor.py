@@ -191,10 +191,7 @@ class Conductor:
     # 2. Load the table, then ramp the users up.
 
     def start(self) -> None:
-        """Load the table and begin the load; return when Locust may start the users.
-
-        A `GreenletExit` ends Locust's greenlet, if the run ended before it began.
-        """
+        """Load the table and begin the load; `GreenletExit` if the run ended before it began."""
         run = self.run
         if run is None or run.phase is not Phase.PREPARED:
             raise GreenletExit
@@ -283,10 +280,7 @@ class Conductor:
     # 4. End.
 
     def finish(self, ending: Ending) -> None:
-        """End the run in any phase. Returns when everything is written and deleted.
-
-        The ``ending`` of the first call counts.
-        """
+        """End the run in any phase; return when everything is written and deleted."""
         run = self.run
         if run is None or run.phase in (Phase.PREPARED, Phase.DONE):
             return

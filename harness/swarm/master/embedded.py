@@ -104,10 +104,7 @@ def watch_embedded(
     servers: EmbeddedServers | None,
     current: Callable[[], MasterRun | None],
 ) -> gevent.Greenlet:
-    """Record the CPU of the ``servers``, and of a master, once a second.
-
-    A process without other workers is a worker itself, whose CPU it reports as such.
-    """
+    """Record the CPU of the ``servers``, and of a master that is no worker, once a second."""
     own = [os.getpid()] if isinstance(environment.runner, MasterRunner) else []
     machine = this_process_runs_on()
     processes: dict[int, psutil.Process] = {}

@@ -279,10 +279,7 @@ class MasterProcess:
             gevent.spawn(self._leave)
 
     def on_quitting(self, **_: object) -> None:
-        """The process ends: after a run, or by SIGTERM or SIGHUP.
-
-        The exit code of repeated runs is the severest of them.
-        """
+        """The process ends, after a run or by a signal, with the severest exit code of all runs."""
         self.conductor.finish(Ending(self._signal))
         self._leaving = True
         if self._options.headless and self._environment.process_exit_code is None:

@@ -100,10 +100,7 @@ class Rehearsal:
         )
 
     def text(self, record: RunRecord, *, full: bool) -> str:
-        """Whether both counts are equal, for below the summary of the run.
-
-        ``full`` also shows them, by partition and status.
-        """
+        """Whether both counts are equal; ``full`` also shows them, by partition and status."""
         described = record.endpoint.described
         if self._problem:
             return f"{described}: the counts of the gateway cannot be read: {self._problem}"
@@ -209,10 +206,7 @@ class Rehearsal:
 
 
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:
-    """A profile that says what is provisioned at the stand-in for Cosmos DB before which it runs.
-
-    A `SetupError` if it says something else.
-    """
+    """The profile with what is provisioned at the stand-in; a `SetupError` if it says otherwise."""
     if limits.units is None:
         return named
     there, endpoint = limits.units.throughput, named.profile.endpoint

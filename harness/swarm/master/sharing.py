@@ -166,10 +166,7 @@ class Sharing:
             gevent.sleep(_POLL_S)
 
     def _taking_part(self) -> list[str]:
-        """The connected workers that began the run, and those that have joined it since.
-
-        A worker has joined when its first report is there: it may still refuse before.
-        """
+        """The connected workers that began the run, and those that have reported since."""
         joined = self._budgets.keys() | self._run.reports.keys()
         return [worker for worker in live_workers(self._environment) if worker in joined]
 

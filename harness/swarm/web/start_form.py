@@ -140,10 +140,7 @@ class Consent:
         )
 
     def problem(self, values: RunRequest, *, starts: bool) -> str | None:
-        """Why the form exceeds the consent; None if it does not.
-
-        ``starts`` is True if a run begins, and False if a running one is changed.
-        """
+        """Why a start, or a change of a run, exceeds the consent; None if it does not."""
         if not self._accounts.remote:
             return None
         profile = self._named.profile

@@ -217,10 +217,7 @@ class Admission:
 
 
 class PacedItems(Generic[_T]):
-    """Hands out items at the rate of ``pacer``, to any number of greenlets.
-
-    ``units`` returns how much of the rate an item takes.
-    """
+    """Hands out items at the rate of ``pacer``, of which each takes ``units``, to any greenlets."""
 
     def __init__(
         self, items: Iterable[_T], pacer: Pacer, clock: Clock, units: Callable[[_T], int]

@@ -104,10 +104,7 @@ class MasterClock:
 
 
 class Worker:
-    """The state of a worker process: the current run, and a share that arrived before its run.
-
-    With ``verbose`` the terminal shows the beginning and the end of each run.
-    """
+    """The current run of a worker process, and a share that arrived before its run."""
 
     def __init__(
         self, environment: Environment, credentials: Credentials, *, verbose: bool

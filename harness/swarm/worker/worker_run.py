@@ -91,10 +91,7 @@ class Reports:
 
 
 class WorkerRun:
-    """One run in one worker process; ``clock`` is the master's.
-
-    Raises a `SetupError` if the scenario file is not the master's.
-    """
+    """One run in one worker process by the master's ``clock``; a `SetupError` if files differ."""
 
     def __init__(
         self, environment: Environment, plan: RunPlan, accounts: Accounts, clock: Clock
