@@ -104,9 +104,12 @@ class RunPlan:
     @classmethod
     def from_options(cls, content: dict[str, Any]) -> Self:
         # Locust passes tuples as lists.
-        plain = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
-        profile = parse(content["profile"], source=content["profile_name"])
-        return cls(**{**plain, "profile": profile, "kind": service_named(content["kind"])})
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in content.items()
+        }
+        known["profile"] = parse(content["profile"], source=content["profile_name"])
+        return cls(**{**known, "kind": service_named(content["kind"])})
 
     def accounts(
         self, host: str, credentials: Credentials, tell: Callable[[str], None]

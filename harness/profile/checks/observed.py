@@ -395,14 +395,13 @@ def observe(
     if kind.charges:
         charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)
     keys: dict[str, TableKeys] = {}
-    stored, complete = loaded, len(loaded) == count
+    stored = loaded
     if preparation is not None:
         # The trace has partitions that are only made by its operations.
-        with_rows, number = thinned(preparation.loaded_partitions())
-        stored, complete, count = with_rows, len(with_rows) == number, number
+        stored, count = thinned(preparation.loaded_partitions())
     for name in stored:
         table, key = Partition.named(name)
-        keys.setdefault(table, TableKeys(complete=complete)).load(key)
+        keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
     for operation in itertools.islice(source.loading(), _LOADING):
         keys.setdefault(operation.table, TableKeys()).load_rows(operation)
     sent: dict[tuple[str, bool], Sent] = {}

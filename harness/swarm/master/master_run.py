@@ -243,13 +243,11 @@ class MasterRun:
             observed = observe(
                 self.plan.profile, kind=self.accounts.kind, preparation=self.preparation
             )
-        if self.aliases is not None:
-            prediction = _aliased(observed.prediction, self.aliases)
-            observed = dataclasses.replace(observed, prediction=prediction)
         self.prediction = observed.prediction
+        if self.aliases is not None:
+            self.prediction = _aliased(observed.prediction, self.aliases)
         self.partitions = tuple(map(self.aliases or str, observed.partitions))
-        seen = dataclasses.replace(observed.seen(), accounts=len(self.accounts))
-        if problem := refused_keys(seen, self.accounts.kind):
+        if problem := refused_keys(observed.seen(), self.accounts.kind):
             raise SetupError(problem)
 
     def take_report(self, worker: str, report: WorkerReport) -> None:
