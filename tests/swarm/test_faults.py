@@ -222,7 +222,7 @@ def runs(
     made.end()
 
 
-@pytest.mark.parametrize("name", map(marked, CASES))
+@pytest.mark.parametrize("name", [marked(name) for name in CASES])
 def test_the_record_is_what_the_service_counted(name: str, runs: Runs) -> None:
     """With every fault now and then, each request, refusal and entity is in the record once."""
     runs[name].agree()
