@@ -62,9 +62,9 @@ def pytest_make_collect_report(
 SLOWEST = (
     # Of the tests with Locust the first four have long tests.
     "tests/swarm/test_faults.py",
-    "tests/swarm/test_profiles.py",
+    "tests/swarm/test_audit.py",
     "tests/swarm/test_scanned.py",
-    "tests/swarm/test_workers_that_change.py",
+    "tests/swarm/test_profiles.py",
     "tests/browser/test_web_ui.py",
     "tests/browser/test_heat_maps.py",
     "tests/swarm/test_startup.py",
@@ -80,7 +80,8 @@ SLOWEST = (
     "tests/swarm/test_housekeeping.py",
     "tests/browser/test_strange_keys.py",
     "tests/browser/test_report_html.py",
-    # Of the tests without Locust the first three are long.
+    # Of the tests without Locust the first four are long.
+    "tests/contract/watch/test_tutorial.py",
     "tests/unit/profile/test_absurd_input.py",
     "tests/contract/sessions/test_fuzz_answers.py",
     "tests/unit/gateway/test_model.py",
