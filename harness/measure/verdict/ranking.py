@@ -126,7 +126,7 @@ def price_of(part: SchemePart, before: SchemePart) -> list[str]:
         found.append(more("scanned", "entities scanned"))
     if price.spread and rises("needed"):
         most = f"up to {price.most_needed:,}"
-        found.append(f"{share(price.spread)} in several partitions, {most}")
+        found.append(f"{share(price.spread)} in several partitions ({most} each)")
     if rises("scans"):
         found.append(f"{share(price.scans)} over the whole table")
     if rises("unbounded"):

@@ -167,7 +167,7 @@ def _load(when: str, trial: Trial) -> str:
     served = marked(part, percent(peak.per_s / found.partition_per_s))
     hottest = Partition.named(peak.partition).key if peak.partition else ""
     hottest = "" if MADE_UP in hottest else hottest
-    share = f" and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
+    share = f", and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
     if part.price.scanned_is_lower_bound and not trial.throttled:
         throttled = "nothing that the trace shows is throttled"
     elif part.once.throttled:
@@ -176,7 +176,7 @@ def _load(when: str, trial: Trial) -> str:
         throttled = "nothing is throttled"
     throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
     if trial.throttled:
-        throttled += f", by the limit of {_owner(_rule(part))}"
+        throttled += f", {_refused(part)}"
     named = f", {echoed(hottest)}," if hottest else ""
     over = "on average" if found.seconds < peak.width_s * found.rate else "in the busiest 10 s"
     rate = marked(part, number(peak.per_s))
@@ -186,8 +186,16 @@ def _load(when: str, trial: Trial) -> str:
     )
 
 
-def _rule(part: SchemePart) -> str:
-    return max(part.once.by_rule.items(), key=lambda item: item[1], default=("partition", 0))[0]
+def _refused(part: SchemePart) -> str:
+    """What refused the requests, or most of them."""
+    by_rule = part.once.by_rule
+    rule = max(by_rule, key=by_rule.__getitem__, default="partition")
+    most = "most of them " * (len([*filter(None, by_rule.values())]) > 1)
+    if rule == "moving":
+        return f"{most}while a partition moves to another server"
+    # The hottest partition may be far below its limit then.
+    all_of = ", which serves neighbouring keys together" if rule == "server" else ""
+    return f"{most}by the limit of {_owner(rule)}{all_of}"
 
 
 def _first_limit(trial: Trial) -> str:
@@ -321,10 +329,8 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
     said = []
     if best is not None and best.throttled:
-        owner = _owner(_rule(best.part))
-        said.append(
-            f"The limit of {owner} still throttles {percent(best.throttled)} of the requests."
-        )
+        still = f"{percent(best.throttled)} of the requests are still throttled"
+        said.append(f"{still}, {_refused(best.part)}.")
     near = rows if best is not None and rows is not None and rows.factor < 2 * ENOUGH else None
     if near is not None and (hot := _hot_rows(near)):
         share, names = hot
