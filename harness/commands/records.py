@@ -74,8 +74,8 @@ class Compare:
             action="append",
             default=[],
             metavar="NAME",
-            help="what to call a run, beside its letter; once for each RUN, in their order "
-            "(default: the profiles or the key schemes if they differ, or else A, B, ...)",
+            help="what to call a run; once for each RUN, in their order (default: the profiles or "
+            "the PartitionKeys if they differ, or else A, B, ...)",
         )
         parser.add_argument(
             "--fail-if",
@@ -114,10 +114,12 @@ class Compare:
             runs = counted(len(args.runs), "run")
             given = counted(len(args.name), "name")
             raise SetupError(f"--name names one run each: {runs}, but {given}")
+        if not all(args.name) or len(set(args.name)) < len(args.name):
+            raise SetupError("--name: no name may be empty, or that of another run")
         if len(args.runs) > len(string.ascii_uppercase):
             raise SetupError(f"2 to 26 runs can be compared, not {len(args.runs)}")
         names = args.name or [""] * len(args.runs)
-        subjects = list(map(_subject, string.ascii_uppercase, args.runs, names))
+        subjects = list(map(_subject, args.runs, names))
         if len(subjects) == 1:
             [alone] = subjects
             if len(alone.records) == 1:
@@ -234,15 +236,13 @@ def read_record(path: Path) -> RunRecord:
         raise SetupError(f"{cut(str(path))}: {error}") from error
 
 
-def _subject(letter: str, source: str, name: str) -> Subject:
+def _subject(source: str, name: str) -> Subject:
     path = Path(source)
     is_folder_of_runs = os.path.isdir(path) and _holds_records(path)
     if not is_folder_of_runs and holds_operations(path):
         record, recording = recorded_traffic(path)
-        return Subject(
-            letter=letter, source=source, records=(record,), recording=recording, name=name
-        )
-    return Subject(letter=letter, source=source, records=_repeats(path), name=name)
+        return Subject(source=source, records=(record,), recording=recording, name=name)
+    return Subject(source=source, records=_repeats(path), name=name)
 
 
 def _repeats(path: Path) -> tuple[RunRecord, ...]:

@@ -79,7 +79,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Addresses of a report with all its parts, a comparison and a trend."""
     record = whole()
     runs = [with_courses(kept()), record]
-    subjects = [Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", runs, strict=True)]
+    subjects = [Subject(source="run", records=(one,)) for one in runs]
     trends, single = trends_of([runs[0], altered(runs[0], run_id="later")])
     folder = tmp_path_factory.mktemp("pages")
     made = {}

@@ -98,9 +98,7 @@ def test_the_first_screen_answers(pages: Pages, tmp_path: Path) -> None:
 def test_pages_of_several_runs_are_drawn(pages: Pages, tmp_path: Path) -> None:
     """Runs over each other have one axis; a trend has its points, and neither is too wide."""
     records = [with_courses(kept("run-v1.json")), with_courses(kept("run-v1-search.json"))]
-    subjects = [
-        Subject(letter=a, source=a, records=(b,)) for a, b in zip("AB", records, strict=True)
-    ]
+    subjects = [Subject(source="run", records=(one,)) for one in records]
     later = altered(records[0], run_id="later")
     trends, single = trends_of([*records, later])
     for name, text in {

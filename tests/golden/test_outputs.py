@@ -73,10 +73,9 @@ def comparison() -> Comparison:
     """One run, its repeats at another rate, and a run that was client-limited."""
     doubtful = altered(RECORD.verdict, result="client_limited")
     subjects = [
-        Subject(letter="A", source="out/a", records=(RECORD,)),
-        Subject(letter="B", source="out/b", records=(rate(1.2), rate(1.22), rate(1.24))),
+        Subject(source="out/a", records=(RECORD,)),
+        Subject(source="out/b", records=(rate(1.2), rate(1.22), rate(1.24))),
         Subject(
-            letter="C",
             source="out/c/run.json",
             records=(altered(rate(0.8), verdict=doubtful, throttled_ratio=0.0),),
         ),

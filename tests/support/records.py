@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from harness.measure.record.enforced import EnforcedPart, MovePart
 from harness.measure.record.over_time import HeatPart, KeyRangePart, LatencyCoursePart
 from harness.measure.record.record import RunRecord
+from harness.report.compare.comparison import named
 from harness.report.compare.differences import Subject
 from tests.support.golden import GOLDEN
 
@@ -69,10 +70,11 @@ def run(
 def subjects(*of: RunRecord | Sequence[RunRecord], names: Sequence[str] = ()) -> list[Subject]:
     """One subject for each record, or for each list of repeats."""
     every = ((one,) if isinstance(one, RunRecord) else tuple(one) for one in of)
-    return [
-        Subject(letter=letter, source=f"out/{letter}", records=records, name=name)
+    unnamed = [
+        Subject(source=f"out/{letter}", records=records, name=name)
         for letter, records, name in zip("ABCDEFGH", every, (*names, *[""] * len(of)), strict=False)
     ]
+    return [*named(unnamed)]
 
 
 def line_with(text: str, part: str) -> str:

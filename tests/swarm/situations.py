@@ -121,17 +121,17 @@ def compared(fail_if: Sequence[str], *, busy: bool = False) -> Cause:
 
     def play(stage: Stage) -> Played:
         subjects = []
-        for letter in "AB":
+        for second in (False, True):
             with contextlib.ExitStack() as meanwhile:
                 process = stage.stress(*RUN, "-H", stage.azurite.endpoint.url, *conditions())
-                if busy and letter == "B":
+                if busy and second:
                     process.until_said("[3/4]")
                     os.sched_setaffinity(process.pid, {meanwhile.enter_context(burnt_core())})
                 process.wait()
             record = process.record
             if record.verdict.result == VerdictResult.CLIENT_LIMITED:
                 return of_run(process)
-            subjects.append(Subject(letter=letter, source=letter, records=(record,)))
+            subjects.append(Subject(source="run", records=(record,)))
         return of_comparison(subjects, fail_if)
 
     return play

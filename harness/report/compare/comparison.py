@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import string
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -48,8 +49,8 @@ class Ranking:
     """Who is better in a measure; nobody if none is behind.
 
     Attributes:
-        best: Letters of the best run, and of those that do not differ from it.
-        behind: Those of the runs that are worse.
+        best: Names of the best run, and of those that do not differ from it.
+        behind: Names of the runs that are worse.
         undecided: Why others cannot be told from the best, each reason once.
     """
 
@@ -88,6 +89,7 @@ class Comparison:
 
     Attributes:
         same: Nouns of the measures in which no run is better.
+        scattered: Nouns of those whose values differ, but no more than they scatter.
         undecided: Nouns of the measures that decide nothing, by the reason.
         regressions: Of the last run against the first.
     """
@@ -96,6 +98,7 @@ class Comparison:
     warnings: tuple[str, ...]
     differences: tuple[Ranking, ...]
     same: tuple[str, ...]
+    scattered: tuple[str, ...]
     undecided: dict[str, list[str]]
     notes: tuple[str, ...]
     rule: str
@@ -108,6 +111,8 @@ class Comparison:
         sentences += map(str, self.differences)
         if self.same:
             sentences.append(f"No difference: {', '.join(self.same)}.")
+        if self.scattered:
+            sentences.append(f"Within the scatter, not told apart: {', '.join(self.scattered)}.")
         reasons: dict[str, list[str]] = {}
         for why, nouns in self.undecided.items():
             reasons.setdefault(", ".join(nouns), []).append(why)
@@ -123,55 +128,61 @@ class Comparison:
         return _REGRESSED if any(judged.holds for judged in self.regressions) else 0
 
 
-def names_of(subjects: Sequence[Subject]) -> list[str]:
-    """The names of the runs: as given, or profiles or keys if they differ, or else letters."""
-    if all(subject.name for subject in subjects):
-        return [subject.name for subject in subjects]
+def named(subjects: Sequence[Subject]) -> tuple[Subject, ...]:
+    """The runs with names: as given, or profiles or keys if they differ, or else letters."""
     profiles = [subject.records[0].profile for subject in subjects]
     made = [
         keys.get("partition_key") for one in profiles if isinstance(keys := one.get("keys"), dict)
     ]
-    for told in ([profile.get("name") for profile in profiles], made):
+    given = [subject.name for subject in subjects]
+    for told in (given, [profile.get("name") for profile in profiles], made):
         names = [str(name or "") for name in told]
         if all(names) and len(set(names)) == len(subjects):
-            return names
-    return [subject.letter for subject in subjects]
+            break
+    else:
+        names = [*string.ascii_uppercase[: len(subjects)]]
+    return tuple(
+        dataclasses.replace(subject, name=name)
+        for subject, name in zip(subjects, names, strict=True)
+    )
 
 
 def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> Comparison:
     """Compare ``subjects``; judge the regressions of the last against the first."""
+    subjects = named(subjects)
     first, last = subjects[0], subjects[-1]
     differences: list[Ranking] = []
     same: list[str] = []
+    scattered: list[str] = []
     undecided: dict[str, list[str]] = {}
     cautions = warnings(subjects)
-    whole = [one.letter for one in subjects if one.counts_whole]
-    bodies = [one.letter for one in subjects if not one.counts_whole]
+    whole = [one.name for one in subjects if one.counts_whole]
+    bodies = [one.name for one in subjects if not one.counts_whole]
     mixed = bool(whole and bodies)
     for measure in measures_of([one for subject in subjects for one in subject.records]):
         if measure.more_is_better is None or (mixed and measure.name in _BYTES):
             continue
-        values = {one.letter: found for one in subjects if (found := one.values(measure))}
+        values = {one.name: found for one in subjects if (found := one.values(measure))}
         if len(values) < 2:
             continue
         ranked = _ranked(measure, values)
         if ranked.behind:
             differences.append(ranked)
         elif len(ranked.best) > 1:
-            same.append(measure.noun)
+            means = [values[name].mean for name in ranked.best]
+            apart = max(means) - min(means) > max(measure.least, SAME_WITHIN * max(means))
+            (scattered if apart else same).append(measure.noun)
         for why in ranked.undecided:
             # That a run decides nothing at all is said above, and not with each measure.
             if len(ranked.best + ranked.behind) == 1 or f"{why}." not in cautions:
                 nouns = undecided.setdefault(why, [])
                 nouns += [] if measure.noun in nouns else [measure.noun]
     return Comparison(
-        subjects=tuple(
-            dataclasses.replace(subject, name=name)
-            for subject, name in zip(subjects, names_of(subjects), strict=True)
-        ),
+        subjects=subjects,
         warnings=tuple(cautions),
         differences=tuple(differences),
         same=tuple(same),
+        scattered=tuple(scattered),
         undecided=undecided,
         notes=tuple(_notes(subjects, whole, bodies)),
         rule=rule_of_difference(subjects),
@@ -183,9 +194,9 @@ def compare(subjects: Sequence[Subject], regressions: Sequence[Regression]) -> C
 
 
 def _ranked(measure: Measure, values: dict[str, Values]) -> Ranking:
-    sure = [letter for letter, one in values.items() if not one.doubt] or [*values]
+    sure = [name for name, one in values.items() if not one.doubt] or [*values]
     pick = max if measure.more_is_better else min
-    best = pick(sure, key=lambda letter: values[letter].mean)
+    best = pick(sure, key=lambda name: values[name].mean)
     judged = {
         name: judge(measure, values[best], one) for name, one in values.items() if name != best
     }
@@ -221,7 +232,7 @@ def _notes(
     subjects: Sequence[Subject], whole: Sequence[str], bodies: Sequence[str]
 ) -> Iterator[str]:
     uncharged = [
-        one.letter
+        one.name
         for one in subjects
         if any(run.endpoint.service.charges and run.request_units is None for run in one.records)
     ]
@@ -237,10 +248,10 @@ def _notes(
 def warnings(subjects: Sequence[Subject]) -> list[str]:
     """Why the figures may not be comparable, a sentence each."""
     first = subjects[0]
-    sentences = [f"{doubt}." for one in subjects for doubt in doubts(one.records, one.letter)]
+    sentences = [f"{doubt}." for one in subjects for doubt in doubts(one.records, one.name)]
     for subject in subjects[1:]:
         one, other = first.records[0], subject.records[0]
-        a, b = first.letter, subject.letter
+        a, b = first.name, subject.name
         if one.endpoint.kind != other.endpoint.kind:
             # The list of the runs says more of each endpoint.
             on = [run.endpoint.described.partition(" (")[0] for run in (one, other)]
@@ -268,7 +279,7 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
     corresponds = {run.records[0].endpoint.service.same_as for run in subjects}
     if len(corresponds) > 1:
         sentences.extend(sorted(filter(None, corresponds)))
-    off_size = [one.letter for one in subjects if indicative(one.records[0].entity.stored_bytes)]
+    off_size = [one.name for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(
             f"Indicative only: targets hold for 1 KiB entities, and entities of {listed(off_size)} "
@@ -277,7 +288,7 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
     for run in subjects:
         targets = run.records[0].endpoint.service.targets
         if targets is not None and targets.note:
-            sentences.append(f"{run.letter}: {targets.note}")
+            sentences.append(f"{run.name}: {targets.note}")
     return sentences
 
 
@@ -298,8 +309,9 @@ def differences_of(one: RunRecord, other: RunRecord) -> Iterator[str]:
     mine, theirs = _flat(one.profile), _flat(other.profile)
     for name in sorted({*mine, *theirs} - _MAY_DIFFER):
         if mine.get(name) != theirs.get(name):
-            values = (shortened(str(one.get(name)), _LONGEST) for one in (mine, theirs))
-            yield f"{name}: {' and '.join(values)}"
+            values = [one.get(name) for one in (mine, theirs)]
+            said = ["not set" if one is None else shortened(str(one), _LONGEST) for one in values]
+            yield f"{name}: {' and '.join(said)}"
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -332,31 +344,31 @@ def headline(comparison: Comparison) -> str:
     if not comparison.differences:
         # What a single run cannot tell of some figures is said with them.
         reasons = "; ".join(why for why in comparison.undecided if why != UNKNOWN)
-        if not comparison.same:
+        if not (comparison.same or comparison.scattered):
             return f"Nothing can be judged, because {reasons}." if reasons else SAME
         return SAME + (f" Some figures were not judged, because {reasons}." if reasons else "")
     order = {name: place for place, name in enumerate(_WEIGHTIEST)}
     found = min(comparison.differences, key=lambda one: order.get(one.measure.name, len(order)))
-    return _sentence(comparison, found, {one.letter: one.name for one in comparison.subjects})
+    return _sentence(comparison, found)
 
 
-def _sentence(comparison: Comparison, found: Ranking, called: dict[str, str]) -> str:
+def _sentence(comparison: Comparison, found: Ranking) -> str:
     """The best run, and how far it is from the first, or else from the worst."""
-    best, first = found.best[0], comparison.subjects[0].letter
+    best, first = found.best[0], comparison.subjects[0].name
     pick = min if found.measure.more_is_better else max
-    far = pick(found.behind, key=lambda letter: found.values[letter].mean)
-    other = first if first in found.behind else far
-    records = {one.letter: one.records for one in comparison.subjects}
-    high, low = (found.values[letter].mean for letter in (best, other))
-    name, behind = listed([called[letter] for letter in found.best]), called[other]
+    far = pick(found.behind, key=lambda name: found.values[name].mean)
+    behind = first if first in found.behind else far
+    records = {one.name: one.records for one in comparison.subjects}
+    high, low = (found.values[name].mean for name in (best, behind))
+    name = listed(found.best)
     show = found.measure.show_in_full
     if found.measure.name == "sustained_per_s":
         return f"{name} sustains {_than(high, low, behind)} ({show(high)} against {show(low)})."
     if found.measure.name == "entities_per_s":
         served = _than(high, low, behind)
         throttled = [
-            all(one.verdict.result == VerdictResult.THROTTLED for one in records[letter])
-            for letter in (best, other)
+            all(one.verdict.result == VerdictResult.THROTTLED for one in records[name])
+            for name in (best, behind)
         ]
         if all(throttled):
             return f"{name} serves {served} before it throttles."
@@ -395,5 +407,5 @@ def settings_of(comparison: Comparison) -> list[str]:
         if more > 0:
             shown.append(counted(more, "more setting"))
         if shown:
-            lines.append(f"{first.letter} and {subject.letter}: {'; '.join(shown)}")
+            lines.append(f"{first.name} and {subject.name}: {'; '.join(shown)}")
     return lines

@@ -107,23 +107,17 @@ class Recording:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A run, or its repeats, with its letter in outputs and the path that the user named.
+    """A run, or its repeats, and the path that the user named.
 
     Attributes:
-        name: In the first sentence and above regressions; by default that of `names_of`.
+        name: In all outputs, and no other's; empty until `named` gives one.
         recording: What the record was made of, if it is that of a trace.
     """
 
-    letter: str
     source: str
     records: tuple[RunRecord, ...]
     recording: Recording | None = None
     name: str = ""
-
-    @property
-    def titled(self) -> str:
-        """The name of a run and its path; the path alone where it has no other name."""
-        return self.source if self.name in ("", self.letter) else f"{self.name} ({self.source})"
 
     @property
     def counts_whole(self) -> bool:
@@ -135,7 +129,7 @@ class Subject:
 
     def values(self, measure: Measure) -> Values | None:
         """The values of all repeats; None where one of them was not measured."""
-        return values_of(measure, self.records, self.letter)
+        return values_of(measure, self.records, self.name)
 
 
 class Judgement(NamedTuple):
@@ -188,8 +182,15 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
         lambda run: run.outcomes.get("defect", 0) > 0
     ),
     "is incomplete: its counts are too low": lambda run: not run.complete,
+    "was client-limited: other processes kept its machine busy": (
+        lambda run: run.watched is None and run.verdict.limited_by == "machine"
+    ),
     "was client-limited: its rates are those of the generator, not of the endpoint": (
-        lambda run: run.watched is None and run.verdict.result == VerdictResult.CLIENT_LIMITED
+        lambda run: (
+            run.watched is None
+            and run.verdict.result == VerdictResult.CLIENT_LIMITED
+            and run.verdict.limited_by != "machine"
+        )
     ),
     "was client-limited: its rates are those of the application or of its machine, not of the "
     "endpoint": (

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harness.measure.record.findings import RecordPart
 from harness.measure.record.record import RunRecord
+from harness.model.errors import printable
 from harness.model.figures import counted, listed
 from harness.report.compare import comparison as words
 from harness.report.compare.comparison import Comparison
@@ -20,6 +21,7 @@ from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
 from harness.report.export.output import CommandOutput
 from harness.report.headline import headline
+from harness.report.names import shortened
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of
@@ -37,13 +39,14 @@ SAID: dict[str, Callable[[RunRecord], str]] = {
 """Texts that are compared."""
 _CHANGE_WIDTH = 6
 _COLOURS = {True: "green", False: "red", None: "dim"}
+_NAME_WIDTH = 24
 
 
 def side_by_side(comparison: Comparison, page: Page) -> str:
     subjects = comparison.subjects
     legend: list[tuple[Cell, Cell]] = []
-    for subject in subjects:
-        legend.append((Text(subject.letter, "bold"), page.show(subject.titled)))
+    for name, subject in zip(headings(subjects, page.ascii_only), subjects, strict=True):
+        legend.append((Text(name, "bold"), page.show(subject.source)))
         legend.append(("", page.show(outcome(subject))))
         legend.append(("", Text(page.show(described(subject)), style="dim")))
     parts: list[RenderableType] = []
@@ -59,7 +62,7 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
         title = Text("COMPARE WITH CARE", "bold yellow")
         parts.append(page.panel(warnings, title, "yellow", title_align="left"))
     for block in page.blocks(subjects, lambda block: _table(block, page)):
-        parts.append(page.section(title_of(block), _table(block, page)))
+        parts.append(page.section(title_of(block, page.ascii_only), _table(block, page)))
     lines = [Text(page.show(sentence)) for sentence in comparison.findings]
     parts.append(page.section("which is better", *lines, Text(comparison.rule, "dim")))
     rows = []
@@ -74,15 +77,14 @@ def side_by_side(comparison: Comparison, page: Page) -> str:
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison in GitHub flavoured Markdown; ends in a line break."""
     subjects = comparison.subjects
-    lines = [f"## {title_of(subjects)}", ""]
+    lines = [f"## {text(title_of(subjects))}", ""]
     if said_first := words.headline(comparison):
         lines += [f"**{text(said_first)}**", ""]
     if settings := words.settings_of(comparison):
         lines += ["Settings that differ:", "", *(f"- {text(line)}" for line in settings), ""]
     for subject in subjects:
         came_to = f"{text(outcome(subject))} {text(described(subject))}"
-        named = "" if subject.name == subject.letter else f" {text(subject.name)}"
-        lines.append(f"- **{subject.letter}**{named} {code(subject.source)}: {came_to}")
+        lines.append(f"- **{text(subject.name)}** {code(subject.source)}: {came_to}")
     if comparison.warnings:
         lines += ["", "> [!WARNING]"]
         lines += [f"> {text(sentence)}<br>" for sentence in comparison.warnings]
@@ -92,7 +94,7 @@ def comparison_markdown(comparison: Comparison) -> str:
         rows.append([measure.label.strip(), *cells])
     for label, say in SAID.items():
         rows.append([label, *("<br>".join(map(text, said(subject, say))) for subject in subjects)])
-    lines += ["", *table(["", *(subject.letter for subject in subjects)], rows), ""]
+    lines += ["", *table(["", *map(text, headings(subjects))], rows), ""]
     lines += [f"- {text(sentence)}" for sentence in comparison.findings]
     lines += ["", text(comparison.rule)]
     judged = []
@@ -119,7 +121,6 @@ class SubjectPart(RecordPart):
             be by the scatter inside of each run. Latencies are milliseconds, shares are of 1.
     """
 
-    letter: str
     name: str
     source: str
     runs: tuple[str, ...]
@@ -129,7 +130,7 @@ class SubjectPart(RecordPart):
 
 
 class DifferencePart(RecordPart):
-    """The letters of the best runs in a measure, and of those that are worse."""
+    """The names of the best runs in a measure, and of those that are worse."""
 
     measure: str
     best: tuple[str, ...]
@@ -146,6 +147,7 @@ class ComparisonOutput(CommandOutput):
         exit_code: 1 where a regression holds, 3 where one cannot be judged.
     """
 
+    schema_version: int = 2
     headline: str
     settings: tuple[str, ...]
     subjects: tuple[SubjectPart, ...]
@@ -179,7 +181,6 @@ def comparison_json(comparison: Comparison) -> str:
 
 def _subject(subject: Subject) -> SubjectPart:
     return SubjectPart(
-        letter=subject.letter,
         name=subject.name,
         source=subject.source,
         runs=tuple(record.run_id for record in subject.records),
@@ -231,8 +232,14 @@ def described(subject: Subject) -> str:
     )
 
 
-def title_of(subjects: Sequence[Subject]) -> str:
-    return f"{listed([subject.letter for subject in subjects])} side by side"
+def title_of(subjects: Sequence[Subject], ascii_only: bool = False) -> str:
+    return f"{listed(headings(subjects, ascii_only))} side by side"
+
+
+def headings(subjects: Sequence[Subject], ascii_only: bool = False) -> list[str]:
+    """The names of the runs, shortened for a column."""
+    names = [printable(subject.name, ascii_only) for subject in subjects]
+    return [shortened(name, _NAME_WIDTH, ascii_only) for name in names]
 
 
 def _regression_title(comparison: Comparison) -> str:
@@ -304,7 +311,7 @@ def _table(subjects: Sequence[Subject], page: Page) -> Table:
         for cell in row:
             # Cells are aligned at the bottom, where a range stands below its mean.
             cell.append("\n" * (lines - cell.plain.count("\n")))
-    return table_of(["", *(subject.letter for subject in subjects)], rows)
+    return table_of(["", *headings(subjects, page.ascii_only)], rows)
 
 
 def _cell(measure: Measure, values: Values | None, first: Values | None, n: int) -> Text:

@@ -25,11 +25,11 @@ def replay_sentences(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def _sentences(one: Subject, other: Subject, part: ReplayPart) -> Iterator[str]:
-    first, original, recording = one.letter, one.records[0], one.recording
-    letter, record = other.letter, other.records[0]
-    lead = f"{letter} replays {first}"
+    first, original, recording = one.name, one.records[0], one.recording
+    replay, record = other.name, other.records[0]
+    lead = f"{replay} replays {first}"
     if _another(original, recording, part):
-        lead = f"{letter} replays {part.run_id or part.trace}, which is not {first}"
+        lead = f"{replay} replays {part.run_id or part.trace}, which is not {first}"
     if part.keys:
         yield f"{lead} under other keys ({part.keys}): partitions are not compared."
         return
@@ -52,7 +52,7 @@ def _sentences(one: Subject, other: Subject, part: ReplayPart) -> Iterator[str]:
     else:
         shown = [
             f"{partition_name(name)!r} ({before.get(name, 0):,} in {first}, "
-            f"{after.get(name, 0):,} in {letter})"
+            f"{after.get(name, 0):,} in {replay})"
             for name in apart[:_MOST_LISTED]
         ]
         if (more := len(apart) - _MOST_LISTED) > 0:
@@ -66,9 +66,9 @@ def _sentences(one: Subject, other: Subject, part: ReplayPart) -> Iterator[str]:
         all_before, all_after = original.counts.entities, record.counts.entities
         yield (
             f"All partitions together have {all_before:,} entities in {first}, {all_after:,} in "
-            f"{letter}."
+            f"{replay}."
         )
-    yield from (f"{letter}: {sentence}" for sentence in part.sentences())
+    yield from (f"{replay}: {sentence}" for sentence in part.sentences())
 
 
 def _another(original: RunRecord, recording: Recording | None, part: ReplayPart) -> bool:
@@ -85,7 +85,7 @@ def _another(original: RunRecord, recording: Recording | None, part: ReplayPart)
 
 def _reasons(one: Subject, other: Subject, part: ReplayPart, names: Sequence[str]) -> Iterator[str]:
     """What explains that partitions have other entities."""
-    (first, original), (letter, record) = ((run.letter, run.records[0]) for run in (one, other))
+    (first, original), (replay, record) = ((run.name, run.records[0]) for run in (one, other))
     if estimated := original.counts.entities_estimated:
         before, after = _named(_counts(original, _OPERATIONS), _counts(record, _OPERATIONS))
         same = sum(before.get(name, 0) == after.get(name, 0) for name in names)
@@ -96,13 +96,13 @@ def _reasons(one: Subject, other: Subject, part: ReplayPart, names: Sequence[str
         )
     if (due := record.counts.due) < part.operations:
         yield (
-            f"{letter} ended ({record.ended_by}) before the end of the trace: {due:,} of "
+            f"{replay} ended ({record.ended_by}) before the end of the trace: {due:,} of "
             f"{counted(part.operations, 'operation')} were due."
         )
     unsent = record.counts.waiting + record.counts.dropped + record.counts.in_flight
     if unsent:
-        yield f"{letter} did not finish {counted(unsent, 'operation')} that were due."
-    for name, run in ((first, original), (letter, record)):
+        yield f"{replay} did not finish {counted(unsent, 'operation')} that were due."
+    for name, run in ((first, original), (replay, record)):
         if throttled := sum(run.throttled.values()):
             were = agreed(throttled, "was", "were")
             yield f"{counted(throttled, 'attempt')} of {name} {were} throttled."

@@ -17,6 +17,7 @@ from harness.report.compare.outputs import (
     JUDGED,
     SAID,
     described,
+    headings,
     is_better,
     measured,
     outcome,
@@ -47,7 +48,7 @@ def compare_page(comparison: Comparison) -> str:
     runs = [
         row
         for one in subjects
-        for row in ((f"{one.letter} {one.titled}", outcome(one)), ("", described(one)))
+        for row in ((one.name, one.source), ("", outcome(one)), ("", described(one)))
     ]
     judged = [
         [Cell(word.lower(), tone), Cell(one.text, "name"), Cell(one.sentence)]
@@ -88,7 +89,7 @@ def _measures(comparison: Comparison) -> str:
     for label, say in SAID.items():
         cells = [Cell(", ".join(said(subject, say))) for subject in subjects]
         rows.append([Cell(label, "faint"), *cells])
-    return rows_html(["measure", *(subject.letter for subject in subjects)], rows, 1)
+    return rows_html(["measure", *headings(subjects)], rows, 1)
 
 
 def _cell(measure: Measure, values: Values | None, first: Values | None, place: int) -> Cell:

@@ -31,13 +31,13 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
         per_s = per_s.format(unit=unit)
         lines = [
             _course(
-                subject,
+                label,
                 place,
                 middles(record),
                 [getattr(point, figure) for point in record.series],
                 per_s,
             )
-            for subject, place, record in _runs(subjects)
+            for label, place, record in _runs(subjects)
             if record.series
         ]
         if any(value for line in lines for value in line.ys):
@@ -45,26 +45,24 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
             title = f"{title[:1].upper()}{title[1:]}, since the load began"
             made[f"chart-{figure}"] = Chart(title=title, lines=lines)
     latencies = []
-    for subject, place, record in _runs(subjects):
+    for label, place, record in _runs(subjects):
         part = record.service_over_time
         if part is None or not record.series:
             continue
         began = part.start - record.series[0].t
         xs = [began + (column + 0.5) * part.width_s for column in range(part.columns)]
-        latencies.append(_course(subject, place, xs, percentiles(part, 99), "ms"))
+        latencies.append(_course(label, place, xs, percentiles(part, 99), "ms"))
     if latencies:
         title = "p99 of service latency in ms, since the load began"
         made["chart-p99"] = Chart(title=title, lines=latencies, log=True)
-    for subject in subjects[:_MOST_HEAT_MAPS]:
+    for number, subject in enumerate(subjects[:_MOST_HEAT_MAPS]):
         heat = subject.records[0].heat
         if heat is None or not heat.ranges or not subject.records[0].series:
             continue
-        title = f"{subject.letter}: {unit.rate}"
+        title = f"{short(subject.name, _NAME_WIDTH)}: {unit.rate}"
         shown = key_heat(subject.records[0], heat, title, unit.many)
         # The time of all charts begins with the load of each run.
-        made[f"chart-heat-{subject.letter}"] = dataclasses.replace(
-            shown, began=None, bands=(), marks=()
-        )
+        made[f"chart-heat-{number}"] = dataclasses.replace(shown, began=None, bands=(), marks=())
     last = max((x for one in made.values() for line in one.lines for x in line.xs), default=1.0)
     return together(
         {name: dataclasses.replace(one, span=(0.0, last)) for name, one in made.items()}
@@ -110,19 +108,25 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Cha
     return made
 
 
-def _runs(subjects: Sequence[Subject]) -> Iterable[tuple[Subject, int, RunRecord]]:
-    """Every run with its subject and the place of it among the repeats."""
-    for subject in subjects:
+def _runs(subjects: Sequence[Subject]) -> Iterable[tuple[tuple[str, str], int, RunRecord]]:
+    """Every run with the name and the tone of its lines, and its place among the repeats."""
+    for number, subject in enumerate(subjects):
+        label = short(subject.name, _NAME_WIDTH), f"run-{number % _TONES}"
         for place, record in enumerate(subject.records):
-            yield subject, place, record
+            yield label, place, record
 
 
 def _course(
-    subject: Subject, place: int, xs: Sequence[float], ys: Sequence[float | None], unit: str
+    label: tuple[str, str],
+    place: int,
+    xs: Sequence[float],
+    ys: Sequence[float | None],
+    unit: str,
 ) -> Line:
+    name, tone = label
     return Line(
-        name=f"{subject.letter}: {short(subject.titled, _NAME_WIDTH)}",
-        tone=f"run-{(ord(subject.letter) - ord('A')) % _TONES}",
+        name=name,
+        tone=tone,
         unit=unit,
         xs=xs,
         ys=ys,

@@ -12,6 +12,7 @@ from typing import Any
 from harness.cli import main
 from harness.commands.records import recorded_traffic
 from harness.measure.record.origin import ReplayPart
+from harness.model.partition import EXACT_PARTITIONS
 from tests.support.command import Command
 from tests.support.golden import GOLDEN
 from tests.support.recorded import Application, record
@@ -51,7 +52,7 @@ def test_a_page_has_the_runs_over_each_other(tmp_path: Path, command: Command) -
     made = charts(page)
     assert [line["name"][0] for line in made["chart-entities"]["lines"]] == ["A", "B"]
     assert made["chart-entities"]["lines"][0]["xs"][0] == 0.5
-    assert {"chart-throttled", "chart-p99", "chart-heat-A", "chart-heat-B"} <= made.keys()
+    assert {"chart-throttled", "chart-p99", "chart-heat-0", "chart-heat-1"} <= made.keys()
     assert len({str(chart["span"]) for chart in made.values()}) == 1
     assert "Entities/s: A (900) is better" in page.read_text(encoding="utf-8")
     assert "before serves 50% more than after" in command(
@@ -124,9 +125,9 @@ def test_a_replay_is_held_against_its_trace(tmp_path: Path, command: Command) ->
 
 
 def test_a_trace_knows_more_partitions_than_a_record(tmp_path: Path, command: Command) -> None:
-    """A record lists 200 partitions; each that a replay counts one by one is found in the trace."""
+    """Each partition that a replay counts one by one is found, also if the record folds it."""
     trace = tmp_path / "app.parquet"
-    recorded = record(trace, Application(random.Random(3), partitions=400), 1500)
+    recorded = record(trace, Application(random.Random(3), partitions=2 * EXACT_PARTITIONS), 1500)
     folder = replayed(trace, tmp_path / "run")
     path = folder / "run.json"
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -135,11 +136,13 @@ def test_a_trace_knows_more_partitions_than_a_record(tmp_path: Path, command: Co
     first = content["partitions"][0]
     rare = sorted(key for key in +recorded if key.startswith("Orders/p"))
     content["partitions"] = [
-        {**first, "key": key, "exact": True, "entities": recorded[key]} for key in rare[:200]
+        {**first, "key": key, "exact": True, "entities": recorded[key]}
+        for key in rare[:EXACT_PARTITIONS]
     ]
     path.write_text(json.dumps(content), encoding="utf-8")
     said = command.words("compare", trace, folder)
-    assert "the same entities in each of 200 partitions that both count one by one" in said
+    same = f"the same entities in each of {EXACT_PARTITIONS} partitions"
+    assert f"{same} that both count one by one" in said
     total = f"{recorded.total():,}"
     assert f"All partitions together have {total} entities in A, {total} in B." in said
 
@@ -158,8 +161,8 @@ def test_a_log_is_an_original_too(tmp_path: Path, command: Command) -> None:
     logs.mkdir()
     shutil.copy(path, logs)
     for original in (path, logs):
-        said = command.words("compare", original, folder)
-        assert "B replays A: 1 of 2 partitions has other entities" in said
+        said = command.words("compare", original, folder, "--name", "log", "--name", "replay")
+        assert "replay replays log: 1 of 2 partitions has other entities" in said
         assert "are a lower bound, because how many a query scanned is not known." in said
         assert "2 of these partitions have the same number of operations." in said
         assert "(unknown)" not in said

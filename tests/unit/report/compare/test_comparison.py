@@ -470,9 +470,7 @@ def test_no_line_is_wider_than_the_page(width: int, ascii_only: bool) -> None:
 @given(st.text(st.characters(codec=None), max_size=30))
 def test_no_name_breaks_an_output(name: str) -> None:
     """Whatever a source or a profile is called, text, Markdown and JSON can be written."""
-    strange = Subject(
-        letter="B", source=name, records=(run(profile={**RECORD.profile, "name": name}),)
-    )
+    strange = Subject(source=name, records=(run(profile={**RECORD.profile, "name": name}),))
     comparison = compare([subjects([run()])[0], strange], [])
     side_by_side(comparison, page()).encode("utf-8")
     comparison_markdown(comparison).encode("utf-8")

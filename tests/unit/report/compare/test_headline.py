@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.report.compare.comparison import SAME, compare, headline, names_of, settings_of
+from harness.report.compare.comparison import SAME, compare, headline, settings_of
+from harness.report.compare.differences import Subject
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
 from harness.report.terminal.page import Page
@@ -31,14 +32,18 @@ def test_all_runs_of_a_busy_machine_are_named() -> None:
 def test_names_are_given_or_tell_the_runs_apart() -> None:
     """By profile or by PartitionKey; letters where those are the same."""
     one, other = run(1, name="customer"), run(1, name="month")
-    assert names_of(subjects(one, other)) == ["customer", "month"]
-    assert names_of(subjects(one, one, names=("before", "after"))) == ["before", "after"]
+    assert _names(subjects(one, other)) == ["customer", "month"]
+    assert _names(subjects(one, one, names=("before", "after"))) == ["before", "after"]
     spread, single = (
         altered(one, profile={**one.profile, "keys": {"partition_key": key}})
         for key in ("{key}", "p0")
     )
-    assert names_of(subjects(spread, single)) == ["{key}", "p0"]
-    assert names_of(subjects(one, one)) == ["A", "B"]
+    assert _names(subjects(spread, single)) == ["{key}", "p0"]
+    assert _names(subjects(one, one)) == ["A", "B"]
+
+
+def _names(of: list[Subject]) -> list[str]:
+    return [one.name for one in of]
 
 
 def test_settings_that_differ_are_listed() -> None:
@@ -47,7 +52,7 @@ def test_settings_that_differ_are_listed() -> None:
     keys = {**one.profile["keys"], "partition_key": "{key}", "rows_per_partition": 50}
     other = altered(one, profile={**one.profile, "seed": 2, "keys": keys})
     assert settings_of(compare(subjects(one, other), [])) == [
-        "A and B: keys.partition_key: None and {key}; keys.rows_per_partition: 1000 and 50"
+        "A and B: keys.partition_key: not set and {key}; keys.rows_per_partition: 1000 and 50"
     ]
     many = {**one.profile, **{f"setting{place}": place for place in range(11)}}
     [line] = settings_of(compare(subjects(one, altered(one, profile=many)), []))
@@ -56,14 +61,14 @@ def test_settings_that_differ_are_listed() -> None:
 
 
 def test_every_output_begins_with_the_sentence_and_the_settings() -> None:
-    """Terminal, Markdown, JSON and page; the user's names stand in it, and above regressions."""
+    """Terminal, Markdown, JSON and page; runs have the user's names wherever they are named."""
     of = subjects(run(1000, name="a"), run(2400, name="b"), names=("customer", "customer + month"))
     compared = compare(of, [parse_regression("entities_per_s < 95%")])
     sentence = "customer + month serves 2.4 times as much as customer before it throttles."
     terminal = side_by_side(compared, Page(width=120, colour=False, ascii_only=True))
     assert terminal.lstrip().startswith(sentence)
-    assert "A and B: name: a and b" in terminal
-    assert "customer + month (out/B)" in terminal
+    assert "customer and customer + month: name: a and b" in terminal
+    assert "Entities/s: customer + month (2,400) is better; customer has 1,000" in terminal
     assert "regressions of customer + month against customer" in terminal
     assert comparison_markdown(compared).splitlines()[2] == f"**{sentence}**"
     assert f'"headline": "{sentence}"' in comparison_json(compared)

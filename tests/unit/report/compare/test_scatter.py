@@ -107,6 +107,19 @@ def test_a_tenth_more_of_a_steady_rate_is_a_difference() -> None:
     assert names == ["entities_per_s"]
 
 
+def test_what_scatters_is_not_called_equal() -> None:
+    """Rates of bursts that differ by less than they scatter are no proof of no difference."""
+    bursts = [
+        altered(
+            RECORD,
+            series=tuple(point(n, entities=4 * rate * (n % 4 == 0)) for n in range(24)),
+            account={"entities_per_s": {"mean": rate}},
+        )
+        for rate in (500.0, 900.0)
+    ]
+    assert "Within the scatter, not told apart: entities/s." in compared(*bursts).findings
+
+
 @pytest.mark.parametrize(("freedom", "quantile"), [(4, 7.17), (5, 5.89), (11, 4.02), (39, 3.31)])
 def test_the_quantiles_of_student(freedom: int, quantile: float) -> None:
     """Those of the tables for 99.8 %, nearly."""
