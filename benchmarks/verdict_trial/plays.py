@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.verdict_trial.haproxy import throttled_by_haproxy
 from harness.measure.record.record import RunRecord
-from harness.report.compare.comparison import Subject
+from harness.report.compare.differences import Subject
 from tests.support.burners import burnt_cores
 from tests.support.certificates import certificate
 from tests.support.faulty_service.process import Faulty
