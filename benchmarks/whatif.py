@@ -195,13 +195,13 @@ def made(path: Path, case: Case, operations: int) -> None:
             block.at = [START_MS + 1000 * number // case.per_s for number in numbers]
             block.took = [5] * len(numbers)
             block.shapes = [upsert, query]
-            block.numbers = [int(case.scans and number % 10 == 0) for number in numbers]
+            block.shape = [int(case.scans and number % 10 == 0) for number in numbers]
             keys = [case.keys(rng, number) for number in numbers]
-            block.keys = [key for key, _ in keys]
-            block.rows = [
-                "" if scan else row for scan, (_, row) in zip(block.numbers, keys, strict=True)
+            block.key = [key for key, _ in keys]
+            block.row = [
+                "" if scan else row for scan, (_, row) in zip(block.shape, keys, strict=True)
             ]
-            for place, scan in enumerate(block.numbers):
+            for place, scan in enumerate(block.shape):
                 if scan:
                     block.detail(place, TracedQuery())
             block.entities = [1] * len(numbers)

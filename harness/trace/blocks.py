@@ -33,6 +33,11 @@ enumerations."""
 
 Alias = Callable[[str], str]
 
+NUMBERS = ("at", "took", "shape", "entities", "returned", "sent", "received")
+TEXTS = ("key", "row")
+DETAILS = ("query", "parts", "properties")
+"""Columns of a block: of integers of 64 bits, of a text for each operation, and of JSON with its
+place for those that have any."""
 _COUNT_BYTES = 4
 _KINDS = {kind.value: kind for kind in Kind}
 _BOUNDS = ("partition_from", "partition_before", "row_from", "row_before")
@@ -50,16 +55,16 @@ class BlockColumns:
     took: list[int] = dataclasses.field(default_factory=list)
     shapes: list[RowShape] = dataclasses.field(default_factory=list)
     shape_keys: dict[Hashable, int] = dataclasses.field(default_factory=dict)
-    numbers: list[int] = dataclasses.field(default_factory=list)
-    keys: list[str | None] = dataclasses.field(default_factory=list)
-    rows: list[str | None] = dataclasses.field(default_factory=list)
+    shape: list[int] = dataclasses.field(default_factory=list)
+    key: list[str | None] = dataclasses.field(default_factory=list)
+    row: list[str | None] = dataclasses.field(default_factory=list)
     entities: list[int] = dataclasses.field(default_factory=list)
     returned: list[int] = dataclasses.field(default_factory=list)
     sent: list[int] = dataclasses.field(default_factory=list)
     received: list[int] = dataclasses.field(default_factory=list)
-    queries: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    query: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     parts: list[tuple[int, str]] = dataclasses.field(default_factory=list)
-    values: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    properties: list[tuple[int, str]] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, batch: Batch, started_ms: int) -> BlockColumns:
@@ -67,8 +72,8 @@ class BlockColumns:
         columns = cls(
             at=[at_ms + started_ms for at_ms in batch.at_ms],
             took=[done - at for done, at in zip(batch.done_ms, batch.at_ms, strict=True)],
-            keys=batch.partition_keys,
-            rows=batch.row_keys,
+            key=batch.partition_keys,
+            row=batch.row_keys,
             entities=batch.entities,
             returned=batch.returned,
             sent=batch.bytes_sent,
@@ -76,25 +81,14 @@ class BlockColumns:
         )
         for shape in dict.fromkeys(batch.shapes):
             columns.shape_keys[shape] = len(columns.shapes)
-            answers = tuple((one.status, one.error_code, one.scope) for one in shape.attempts)
-            columns.shapes.append(
-                (
-                    shape.client,
-                    shape.kind.value,
-                    shape.table,
-                    shape.label,
-                    shape.outcome.value,
-                    shape.estimated,
-                    answers,
-                )
-            )
-        columns.numbers = list(map(columns.shape_keys.__getitem__, batch.shapes))
+            columns.shapes.append(dataclasses.astuple(shape))
+        columns.shape = list(map(columns.shape_keys.__getitem__, batch.shapes))
         for place, detail in enumerate(batch.details):
             if detail is not None:
                 columns.detail(place, detail)
             equal = dict(detail.equal) if isinstance(detail, TracedQuery) else {}
             if values := batch.properties[place] or equal:
-                columns.values.append((place, dumped(values).decode()))
+                columns.properties.append((place, dumped(values).decode()))
         return columns
 
     def detail(self, place: int, detail: TracedQuery | TracedParts) -> None:
@@ -104,7 +98,7 @@ class BlockColumns:
             del fields["equal"]
             if detail.continued_at is not None:
                 fields["continued_at"] = dict(zip(_CONTINUED, detail.continued_at, strict=True))
-            self.queries.append((place, dumped(fields).decode()))
+            self.query.append((place, dumped(fields).decode()))
         else:
             fields = {"kinds": detail.kinds, "row_keys": detail.row_keys, "bytes": detail.sizes}
             if detail.properties:
@@ -112,27 +106,9 @@ class BlockColumns:
             self.parts.append((place, dumped(fields).decode()))
 
     def encode(self) -> bytes:
-        """The number of operations, and their columns: integers of 64 bits, and texts."""
-        numbers = {
-            "at": self.at,
-            "took": self.took,
-            "shape": self.numbers,
-            "entities": self.entities,
-            "returned": self.returned,
-            "sent": self.sent,
-            "received": self.received,
-        }
-        content: dict[str, Any] = {
-            name: array.array("q", values).tobytes() for name, values in numbers.items()
-        }
-        content |= {
-            "shapes": self.shapes,
-            "key": self.keys,
-            "row": self.rows,
-            "query": self.queries,
-            "parts": self.parts,
-            "properties": self.values,
-        }
+        """The number of operations, and their columns."""
+        content = {name: array.array("q", getattr(self, name)).tobytes() for name in NUMBERS}
+        content |= {name: getattr(self, name) for name in ("shapes", *TEXTS, *DETAILS)}
         # Half of a surrogate pair is no text.
         packed: bytes = msgpack.packb(content, unicode_errors="backslashreplace")
         return len(self.at).to_bytes(_COUNT_BYTES, "big") + packed

@@ -15,14 +15,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from harness.model.operation import (
-    ALL_KEYS,
-    KeyRange,
-    Kind,
-    Operation,
-    new_key_range,
-    new_operation,
-)
+from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.trace.head import RUN, TraceHead
 
@@ -158,50 +151,6 @@ class TracedOperation(NamedTuple):
     bytes_received: int
     detail: Detail
     properties: RecordedValues = None
-
-    @property
-    def partition(self) -> str:
-        key = UNKNOWN if self.partition_key is None else self.partition_key
-        table = self.shape.table
-        return f"{table}/{key}" if table else key
-
-    def operation(self) -> Operation:
-        """The operation without contents. `UNKNOWN` replaces a key that is not known."""
-        shape, detail = self.shape, self.detail
-        key = UNKNOWN if self.partition_key is None else self.partition_key
-        parts: tuple[Operation, ...] = ()
-        keys: KeyRange = ALL_KEYS
-        top: int | None = None
-        selected: tuple[str, ...] = ()
-        if isinstance(detail, TracedParts):
-            parts = tuple(
-                new_operation(
-                    kind=kind,
-                    partition_key=key,
-                    row_key=UNKNOWN if row_key is None else row_key,
-                    table=shape.table,
-                )
-                for kind, row_key in zip(detail.kinds, detail.row_keys, strict=True)
-            )
-        elif isinstance(detail, TracedQuery):
-            top, selected = detail.top, detail.selected
-            keys = new_key_range(
-                partition_from=detail.partition_from,
-                partition_before=detail.partition_before,
-                row_from=detail.row_from,
-                row_before=detail.row_before,
-            )
-        return new_operation(
-            kind=shape.kind,
-            partition_key=key,
-            row_key=UNKNOWN if self.row_key is None else self.row_key,
-            table=shape.table,
-            name=shape.label,
-            parts=parts,
-            key_range=keys,
-            select=selected,
-            top=top,
-        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

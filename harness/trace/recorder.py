@@ -56,9 +56,9 @@ class Recorder:
         partition_key, row_key = operation.partition_key, operation.row_key
         columns.at.append(at_ms)
         columns.took.append(took_ms if took_ms > 0 else 0)
-        columns.numbers.append(_shape_number(columns, result, client))
-        columns.keys.append(None if partition_key is UNKNOWN else partition_key)
-        columns.rows.append(None if row_key is UNKNOWN else row_key)
+        columns.shape.append(_shape_number(columns, result, client))
+        columns.key.append(None if partition_key is UNKNOWN else partition_key)
+        columns.row.append(None if row_key is UNKNOWN else row_key)
         columns.entities.append(result.entities)
         columns.returned.append(result.entities_returned)
         columns.sent.append(result.bytes_sent)
@@ -78,7 +78,7 @@ class Recorder:
         else:
             found = values_of(operation.properties, names)
         if found:
-            self._columns.values.append((len(self._columns.at), dumped(found).decode()))
+            self._columns.properties.append((len(self._columns.at), dumped(found).decode()))
         return detail
 
     def drain(self, now_s: float, *, final: bool = False) -> list[bytes]:
@@ -122,17 +122,7 @@ def _shape_number(columns: BlockColumns, result: Result, client: str) -> int:
     number = columns.shape_keys.get(known)
     if number is None:
         number = columns.shape_keys[known] = len(columns.shapes)
-        columns.shapes.append(
-            (
-                client,
-                operation.kind._value_,
-                operation.table,
-                operation.label,
-                result.outcome._value_,
-                result.estimated,
-                _answers(attempts),
-            )
-        )
+        columns.shapes.append((*known[:3], operation.label, *known[4:6], _answers(attempts)))
     return number
 
 

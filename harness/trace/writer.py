@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.model.errors import SetupError, cut
 from harness.model.figures import counted
-from harness.trace.blocks import Alias, RowShape, count_of, decoded
+from harness.trace.blocks import DETAILS, NUMBERS, TEXTS, Alias, RowShape, count_of, decoded
 from harness.trace.engine import Engine, reason_of
 from harness.trace.head import TraceError, TraceHead, ending
 from harness.trace.schema import written
@@ -32,9 +32,6 @@ EVERY_S = 4.0
 MOST_ROWS, MOST_BYTES = 120_000, 12 * 1024 * 1024
 ENDING = ".parquet"
 
-_NUMBERS = ("at", "took", "shape", "entities", "returned", "sent", "received")
-_TEXTS = ("key", "row")
-_DETAILS = ("query", "parts", "properties")
 _SHAPE = ("client", "kind", "table_name", "operation", "outcome", "estimated", "attempts")
 _ANSWER = ("status", "error_code", "scope")
 
@@ -188,15 +185,13 @@ class TraceWriter:
     def _write_file(
         self, columns: dict[str, Any], shapes: Sequence[RowShape], ended: dict[str, str]
     ) -> None:
-        parameters = dict(zip(_SHAPE, map(list, zip(*shapes, strict=True)), strict=False))
-        for name in _SHAPE:
-            parameters.setdefault(name, [])
+        parameters = {name: [of[at] for of in shapes] for at, name in enumerate(_SHAPE)}
         parameters["attempts"] = [
             [dict(zip(_ANSWER, answer, strict=True)) for answer in attempts]
             for attempts in parameters["attempts"]
         ]
         self._engine.copy(
-            written([name for name in _DETAILS if name not in columns], self._head.property_names),
+            written([name for name in DETAILS if name not in columns], self._head.property_names),
             self.path / f"part-{next(self._numbers):06}{ENDING}",
             parameters=parameters,
             metadata={**self._head.metadata(), **ended},
@@ -208,15 +203,15 @@ class TraceWriter:
 def _columns(blocks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[RowShape]]:
     """The operations of blocks as arrays, in order of their instants; and their shapes."""
     shapes: list[RowShape] = []
-    numbers: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in _NUMBERS}
-    texts: dict[str, list[str | None]] = {name: [] for name in (*_TEXTS, *_DETAILS)}
-    detailed = [name for name in _DETAILS if any(block[name] for block in blocks)]
+    numbers: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in NUMBERS}
+    texts: dict[str, list[str | None]] = {name: [] for name in (*TEXTS, *DETAILS)}
+    detailed = [name for name in DETAILS if any(block[name] for block in blocks)]
     for block in blocks:
         for name, columns in numbers.items():
             columns.append(np.frombuffer(block[name], dtype=np.int64))
         numbers["shape"][-1] = numbers["shape"][-1] + len(shapes)
         shapes += block["shapes"]
-        for name in _TEXTS:
+        for name in TEXTS:
             texts[name] += block[name]
         for name in detailed:
             of_block: list[str | None] = [None] * len(numbers["at"][-1])
@@ -225,7 +220,7 @@ def _columns(blocks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[Row
             texts[name] += of_block
     nothing = [np.empty(0, dtype=np.int64)]
     arrays = {name: np.concatenate(columns or nothing) for name, columns in numbers.items()}
-    for name in (*_TEXTS, *detailed):
+    for name in (*TEXTS, *detailed):
         arrays[name] = np.array(texts[name], dtype=object)
     order = np.argsort(arrays["at"], kind="stable")
     return {name: array[order] for name, array in arrays.items()}, shapes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,18 @@ from typing import Any
 import duckdb
 
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.operation import Kind
+from harness.model.operation import KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result, Scope
 from harness.trace.counting import TraceCounts
 from harness.trace.head import TraceHead
-from harness.trace.operations import Answer, TracedOperation, TracedShape
+from harness.trace.operations import (
+    UNKNOWN,
+    Answer,
+    TracedOperation,
+    TracedParts,
+    TracedQuery,
+    TracedShape,
+)
 from harness.trace.reader import Trace, files_of
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
@@ -91,13 +99,36 @@ def snapshot_of_trace(path: Path) -> Snapshot:
     return snapshot
 
 
+def _operation(row: TracedOperation) -> Operation:
+    """The operation without contents."""
+    shape, detail = row.shape, row.detail
+    key = UNKNOWN if row.partition_key is None else row.partition_key
+    whole = Operation(
+        kind=shape.kind,
+        partition_key=key,
+        row_key=UNKNOWN if row.row_key is None else row.row_key,
+        table=shape.table,
+        name=shape.label,
+    )
+    if isinstance(detail, TracedParts):
+        parts = [
+            Operation(kind=part.kind, partition_key=key, row_key=part.row_key or "")
+            for part in detail.each()
+        ]
+        return dataclasses.replace(whole, parts=tuple(parts))
+    if isinstance(detail, TracedQuery):
+        keys = KeyRange(*detail.bounds)
+        return dataclasses.replace(whole, key_range=keys, select=detail.selected, top=detail.top)
+    return whole
+
+
 def result_of(row: TracedOperation, start_s: float) -> Result:
     """The result of a traced operation whose attempts took equally long."""
     sent_s, done_s = start_s + row.at_ms / 1000, start_s + row.done_ms / 1000
     answers = row.shape.attempts
     step_s = (done_s - sent_s) / len(answers)
     return Result(
-        operation=row.operation(),
+        operation=_operation(row),
         outcome=row.shape.outcome,
         sent_s=sent_s,
         done_s=done_s,

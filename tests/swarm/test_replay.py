@@ -16,6 +16,8 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 from harness.endpoint.endpoint import Endpoint
+from harness.model.partition import Partition
+from harness.trace.operations import UNKNOWN
 from harness.trace.reader import Trace
 from tests.support.command import Command
 from tests.support.locust_process import ROOT, Stress, forked
@@ -161,5 +163,6 @@ def entities_of(path: Path) -> collections.Counter[str]:
     """The entities of each partition in a trace."""
     found: collections.Counter[str] = collections.Counter()
     for row in Trace(path).rows():
-        found[row.partition] += row.entities
+        key = UNKNOWN if row.partition_key is None else row.partition_key
+        found[Partition(row.shape.table, key).name] += row.entities
     return +found

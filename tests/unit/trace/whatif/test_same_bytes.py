@@ -25,9 +25,9 @@ def test_the_output_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None
             block = BlockColumns()
             block.at = [number // 30 for number in numbers]
             block.took = [0] * len(numbers)
-            block.shapes, block.numbers = [shape], [0] * len(numbers)
-            block.keys = [f"hot{number % 7}" if number % 3 else f"p{number}" for number in numbers]
-            block.rows = [f"r{number}" for number in numbers]
+            block.shapes, block.shape = [shape], [0] * len(numbers)
+            block.key = [f"hot{number % 7}" if number % 3 else f"p{number}" for number in numbers]
+            block.row = [f"r{number}" for number in numbers]
             block.entities = [1] * len(numbers)
             block.returned = [0] * len(numbers)
             block.sent = block.received = [900] * len(numbers)
