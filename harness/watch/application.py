@@ -21,13 +21,12 @@ _MOST_NAMED = 8
 _STANDARD_ERROR = 2
 _MARK = "TABLE_WATCH"
 """The variable by which the processes of a watch are found, whoever their parent is."""
-_CONNECTION_STRING, _ENDPOINT = "{connection_string}", "{endpoint}"
 
 
 def with_addresses(command: Sequence[str], *, connection_string: str, endpoint: str) -> list[str]:
     """Replace ``{connection_string}`` and ``{endpoint}`` in the arguments of a command."""
     return [
-        part.replace(_CONNECTION_STRING, connection_string).replace(_ENDPOINT, endpoint)
+        part.replace("{connection_string}", connection_string).replace("{endpoint}", endpoint)
         for part in command
     ]
 
@@ -57,8 +56,7 @@ class Application:
         as_json: bool = False,
     ) -> None:
         self._in_terminal = os.isatty(0)
-        self._mark = mark
-        self._with_children = with_children
+        self._mark, self._with_children = mark, with_children
         self._children: list[psutil.Process] = []
         self._look_again_s = 0.0
         try:

@@ -53,12 +53,8 @@ class WatchTally:
     over_budget: int = 0
 
     def merge(self, other: WatchTally) -> None:
-        self.requests += other.requests
-        self.passed += other.passed
-        self.others += other.others
-        self.unreadable += other.unreadable
-        self.unjoined += other.unjoined
-        self.over_budget += other.over_budget
+        for name in ("requests", "passed", "others", "unreadable", "unjoined", "over_budget"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         add_counts(self.succeeded_after, other.succeeded_after)
         for client, count in other.clients.items():
             self.count_client(client, count)
@@ -85,12 +81,7 @@ class Course:
 
 
 class Books:
-    """Joins attempts to operations, and counts both.
-
-    Args:
-        source: Their name in the ledger.
-        recorder: Records the operations for a trace; None for none.
-    """
+    """Joins attempts to operations, and counts both; ``recorder`` gets them for a trace."""
 
     def __init__(self, source: str, recorder: Recorder | None = None) -> None:
         self.ledger = Ledger(source)
@@ -103,13 +94,8 @@ class Books:
         self._hopeless: dict[Identity, None] = {}
 
     @property
-    def in_flight(self) -> int:
-        """Operations that may be sent again."""
-        return len(self.pending)
-
-    @property
     def attempts_in_flight(self) -> int:
-        """The attempts of these operations."""
+        """The attempts of the operations that may be sent again."""
         return sum(len(course.attempts) for course in self.pending.values())
 
     def add(self, course: Course, identity: Identity | None, done_s: float) -> None:

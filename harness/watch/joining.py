@@ -20,10 +20,7 @@ _MOST_WAITING = 200_000
 
 
 class Joining:
-    """Attempts that metering processes handed over, and the books that count them.
-
-    ``recorder`` records the operations for a trace; None for none.
-    """
+    """Attempts that metering processes handed over, and the books that count them."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.books = Books("joined", recorder)
@@ -73,13 +70,10 @@ _EMPTY = bytes(_BYTES)
 
 
 class Marks:
-    """A file in memory with a slot for each of 65,536 identities.
+    """A file in memory, made by `create_marks`, with a slot for each of 65,536 identities.
 
     A mark is never removed: a request that has it needlessly is only joined elsewhere. A mark that
     another one replaced is lost; the attempts after it count as an operation of their own.
-
-    Args:
-        path: The file, which `create_marks` made.
     """
 
     def __init__(self, path: Path) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import pickle
 import queue
@@ -23,7 +22,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Annotated, Self
+from typing import IO, Annotated
 
 import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
@@ -58,13 +57,11 @@ class MeteringSettings:
     Attributes:
         name: Name of the process in the ledger.
         upstream: Scheme, host and port of the endpoint.
-        listen: HOST:PORT.
-        limits: File of the limits.
         certificate: File with key and certificate (PEM) for TLS; empty for plain HTTP.
         intercepts: Hosts for which the gateway is a forward proxy in plain HTTP: ``*`` for those of
             all table endpoints, or one. Empty for none, and the gateway listens with TLS.
         account: The account of an emulator that gets the intercepted requests, signed anew.
-        budget: Most requests that may reach the endpoint; None is unlimited.
+        budget: Most requests that may reach the endpoint.
         window_s: When the measured window begins, UTC seconds.
         looks_ahead: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
@@ -87,14 +84,6 @@ class MeteringSettings:
     traces: bool = False
     properties: tuple[str, ...] = ()
 
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        content = json.loads(text)
-        return cls(**{**content, "properties": tuple(content["properties"])})
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeteringReport:
@@ -104,7 +93,6 @@ class MeteringReport:
         url: Where it listens.
         handed: Attempts to be joined with those that other processes saw.
         until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
-        final: True in the last report.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
         trace: Blocks for the trace.
     """
@@ -121,7 +109,7 @@ class MeteringReport:
     trace: list[bytes] = dataclasses.field(default_factory=list)
 
     def write(self, file: IO[bytes]) -> None:
-        content: bytes = msgpack.packb(_codec().dump_python(self))
+        content: bytes = msgpack.packb(_reports().dump_python(self))
         file.write(_LENGTH.pack(len(content)) + content)
         file.flush()
 
@@ -135,12 +123,17 @@ class MeteringReport:
         content = file.read(length)
         if len(content) < length:
             return None
-        return _codec().validate_python(msgpack.unpackb(content, strict_map_key=False))
+        return _reports().validate_python(msgpack.unpackb(content, strict_map_key=False))
 
 
 @functools.cache
-def _codec() -> TypeAdapter[MeteringReport]:
+def _reports() -> TypeAdapter[MeteringReport]:
     return TypeAdapter(MeteringReport)
+
+
+@functools.cache
+def _settings() -> TypeAdapter[MeteringSettings]:
+    return TypeAdapter(MeteringSettings)
 
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
@@ -164,7 +157,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             handed=handed,
             until_s=until_s,
             final=final,
-            in_flight=observer.books.in_flight,
+            in_flight=len(observer.books.pending),
             attempts_in_flight=observer.books.attempts_in_flight,
             trace=[] if recorder is None else recorder.drain(until_s, final=final),
         ).write(out)
@@ -253,10 +246,11 @@ class MeteringProcess(ChildProcess):
         self._reports = reports
         self._first: queue.SimpleQueue[MeteringReport | None] = queue.SimpleQueue()
         self._log = log
+        text = _settings().dump_json(settings).decode()
         receiving, sending = os.pipe()
         with os.fdopen(sending, "wb") as stdout, log.open("wb") as stderr:
             super().__init__(
-                [sys.executable, "-m", "harness.watch.metering", settings.to_json()],
+                [sys.executable, "-m", "harness.watch.metering", text],
                 stdout=stdout,
                 stderr=stderr,
                 environ={"PYTHONPATH": str(_PACKAGES), **proxies},
@@ -299,20 +293,16 @@ class MeteringProcess(ChildProcess):
         self._reader.join()
 
 
-def _allow_most_connections() -> None:
-    """Raise the number of open files: a client takes two of them."""
+if __name__ == "__main__":
+    # A client takes two open files.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-if __name__ == "__main__":
-    _allow_most_connections()
     # Prints of a library must not get between the frames.
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        run(_meter(MeteringSettings.from_json(sys.argv[1]), frames))
+        run(_meter(_settings().validate_json(sys.argv[1]), frames))
     except SetupError as error:
         print(error, file=sys.stderr)
         sys.exit(BAD_SETUP)

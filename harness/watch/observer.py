@@ -36,11 +36,8 @@ _NO_SCOPE = Scope.NONE
 class Observer:
     """Counts the requests of an application in `Books`: the `Meter` of a gateway.
 
-    Args:
-        source: Name of the process.
-        budget: Most requests that may reach the endpoint; None is unlimited.
-        marks: What several processes know together; None for a process alone.
-        recorder: Records the operations for a trace; None for none.
+    At most ``budget`` requests may reach the endpoint. ``marks`` are what several processes know
+    together; None for a process alone.
     """
 
     def __init__(
@@ -60,25 +57,19 @@ class Observer:
 
     def take(self) -> str:
         """Take a request from the budget; return why it is refused, or an empty text."""
-        if not self._take():
+        if self._budget is not None and self._taken >= self._budget:
             return (
                 "harness watch: the budget of billable transactions is used up. The request was "
                 "not passed on."
             )
+        self._taken += 1
         return ""
 
     def take_again(self) -> bool:
         """Take a second request for the same one of the client; False without budget for it."""
-        if not self._take():
-            return False
-        self.books.tally.passed += 1
-        return True
-
-    def _take(self) -> bool:
-        if self._budget is not None and self._taken >= self._budget:
-            return False
-        self._taken += 1
-        return True
+        taken = not self.take()
+        self.books.tally.passed += taken
+        return taken
 
     def refused(self, *, unreadable: bool) -> None:
         """Count a request that cannot be executed, such as one that is too large."""
@@ -141,12 +132,8 @@ class Observer:
             tally.over_budget += 1
             return
         headers = request.headers
-        client = headers.get("User-Agent", "")
-        if client in tally.clients:
-            tally.clients[client] += 1
-        else:
-            client = client[:_CLIENT_LENGTH]
-            tally.count_client(client)
+        client = headers.get("User-Agent", "")[:_CLIENT_LENGTH]
+        tally.count_client(client)
         if asked.kind is None:
             tally.others += 1
             return
@@ -171,9 +158,8 @@ class Observer:
         operation = operation_of(asked, headers.get("If-Match"), written)
         detail = None
         if books.recorder is not None:
-            detail = detail_of(
-                operation, sent, sizes=asked.sizes, continued_at=continuation_of(asked)
-            )
+            at = continuation_of(asked)
+            detail = detail_of(operation, sent, sizes=asked.sizes, continued_at=at)
         course = Course(operation, [attempt], sent, received_bytes, client, count, detail)
         identity = None
         if self._marks is not None:
@@ -196,7 +182,7 @@ class Observer:
         return identity in self._marks
 
     def hand_over(self) -> list[tuple[Identity, Course]]:
-        """The attempts since the last call that are to be joined with those of other processes."""
+        """The attempts since the last call that may have others in other processes."""
         self._count_added()
         handed, self._handed = self._handed, []
         return handed
@@ -230,8 +216,8 @@ def _failed(
     received: Received, disposition: Disposition, answer: GatewayAnswer | None, now_s: float
 ) -> Attempt:
     """The attempt of a request that did not succeed."""
-    headers, latency_s = received.request.headers, now_s - received.arrived_s
-    client_request_id = headers.get("x-ms-client-request-id", "")
+    latency_s = now_s - received.arrived_s
+    client_request_id = _identity(received.request)[0]
     if answer is None or not disposition.sent.isdigit():
         # A client that is gone has given up waiting, or has ended.
         fault = Fault.READ_TIMEOUT if disposition.sent == GONE else Fault.RESET

@@ -51,7 +51,7 @@ class LiveLine:
         self._latency = overall
         charged = snapshot.request_units is not None
         return watch_line(
-            snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
+            run.shown(snapshot),
             elapsed_s=now_s - run.started_s,
             target_per_s=partition_target(run.plan.kind, run.plan.throughput, charged=charged),
             limit_per_s=None if run.enforced is None else run.enforced.partition_limit,
@@ -92,7 +92,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
         }
     return Exposed(
         run_id=plan.run_id,
-        snapshot=snapshot if run.aliases is None else run.aliases.snapshot(snapshot),
+        snapshot=run.shown(snapshot),
         counted_until_s=int(run.clock()) - 1,
         course=RunCourse(
             phases=("measuring", "done"),
@@ -120,41 +120,36 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
     )
 
 
-class EnforcedLimits:
-    """Notes the limits of the gateway, and the partitions that it moved.
+def note_limits(
+    run: WatchedRun, limits: GatewayLimits, gateway: str, authority: Path | None
+) -> None:
+    """Note the limits of the gateway, and what its page says of moves and refusals.
+
+    Without an answer the earlier page stays.
 
     Args:
-        url: URL of the gateway, whose page names the moves.
+        gateway: Its URL.
         authority: File of the authority of its certificate; None without TLS.
     """
-
-    def __init__(self, limits: GatewayLimits, url: str, authority: Path | None) -> None:
-        self._limits = limits
-        self._url = url
-        self._authority = authority
-
-    def note(self, run: WatchedRun) -> None:
-        """Note what is known now; without an answer of the gateway the earlier page stays."""
-        if not run.plan.kind.models_targets:
+    if not run.plan.kind.models_targets:
+        return
+    try:
+        page = json.loads(read_counters(gateway, authority, within_s=_COUNTERS_WITHIN_S))
+    except SetupError:
+        if run.enforced is not None:
             return
-        try:
-            text = read_counters(self._url, self._authority, within_s=_COUNTERS_WITHIN_S)
-            page = json.loads(text)
-        except SetupError:
-            if run.enforced is not None:
-                return
-            page = {"moves": (), "counts": ()}
-        aliases = run.aliases
+        page = {"moves": (), "counts": ()}
+    aliases = run.aliases
 
-        def name_of(table: str, key: str) -> str:
-            name = f"{table}/{key}"
-            return name if aliases is None else aliases(name)
+    def name_of(table: str, key: str) -> str:
+        name = f"{table}/{key}"
+        return name if aliases is None else aliases(name)
 
-        run.enforced = EnforcedPart(
-            **self._limits.rates,
-            moves=moves_of(page["moves"], run.started_s, name_of),
-            refusals=dict(refusals_of(page["counts"])),
-        )
+    run.enforced = EnforcedPart(
+        **limits.rates,
+        moves=moves_of(page["moves"], run.started_s, name_of),
+        refusals=dict(refusals_of(page["counts"])),
+    )
 
 
 _FILES: dict[str, tuple[Callable[[], str], str]] = {
@@ -164,11 +159,7 @@ _FILES: dict[str, tuple[Callable[[], str], str]] = {
 
 
 class LivePage:
-    """A running page. Leaving the context stops it.
-
-    Args:
-        show: Makes what the page shows now.
-        port: Port to listen on; 0 takes a free one.
+    """A running page of what ``show`` gives; ``port`` 0 takes a free one.
 
     Raises:
         SetupError: the port or the address is not available.

@@ -88,7 +88,6 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
     """The addresses of a gateway for the application.
 
     Args:
-        upstream: URL of the endpoint behind it.
         account: The account that the upstream's host names, or that of an emulator; empty for an
             emulator's usual one.
         environ: The environment, with the credential of the application.
@@ -159,10 +158,9 @@ def environment(
     """The environment of the application.
 
     Args:
-        names: More variables that hold the connection string.
+        names: More variables for the connection string.
         authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
-        proxy: URL of the gateway as a proxy that intercepts the hosts of table endpoints; empty for
-            none.
+        proxy: URL of the gateway as a proxy that intercepts the hosts of table endpoints.
         local: Whether the endpoint is on this machine: no variable may lead elsewhere.
         keep: Variables that stay as they are.
 
@@ -196,11 +194,13 @@ def environment(
         made |= dict.fromkeys((*_AUTHORITIES, *_MORE_AUTHORITIES), str(every))
     if proxy:
         made |= {**dict.fromkeys(_PROXY, proxy), "NODE_USE_ENV_PROXY": "1"}
-        made |= dict.fromkeys(_NO_PROXY, _not_by_proxy(environ))
+        # Nothing may keep table endpoints from the proxy.
+        kept = [host for host in map(str.strip, _no_proxy(environ).split(",")) if host]
+        kept = [host for host in kept if not _has_tables(host)]
+        made |= dict.fromkeys(_NO_PROXY, ",".join(dict.fromkeys((*kept, *_HERE))))
     elif any(name.upper().endswith("_PROXY") for name in environ):
         # Another proxy does not reach the gateway.
-        given = next((environ[name] for name in _NO_PROXY if name in environ), "")
-        hosts = (given, *_HERE, urlsplit(found.endpoint).hostname or "")
+        hosts = (_no_proxy(environ), *_HERE, urlsplit(found.endpoint).hostname or "")
         made |= dict.fromkeys(_NO_PROXY, ",".join(dict.fromkeys(filter(None, hosts))))
     made |= {name: environ[name] for name in keep if name in environ}
     return Environment(
@@ -224,11 +224,8 @@ def _instead(lead: Lead, value: str, endpoint: str, *, intercepted: bool) -> str
     return EMULATOR_KEY if lead is Lead.KEY else without_secrets(value, EMULATOR_KEY)
 
 
-def _not_by_proxy(environ: Mapping[str, str]) -> str:
-    """NO_PROXY without what would keep table endpoints from the proxy."""
-    given = next((environ[name] for name in _NO_PROXY if name in environ), "")
-    kept = [host for host in map(str.strip, given.split(",")) if host and not _has_tables(host)]
-    return ",".join(dict.fromkeys((*kept, *_HERE)))
+def _no_proxy(environ: Mapping[str, str]) -> str:
+    return next((environ[name] for name in _NO_PROXY if name in environ), "")
 
 
 def _has_tables(entry: str) -> bool:

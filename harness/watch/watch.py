@@ -40,7 +40,7 @@ from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.joining import create_marks
 from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
-from harness.watch.outputs import LIVE_EVERY_S, EnforcedLimits, LiveLine, LivePage, exposed, shown
+from harness.watch.outputs import LIVE_EVERY_S, LiveLine, LivePage, exposed, note_limits, shown
 from harness.watch.variables import (
     Addresses,
     addresses,
@@ -87,7 +87,7 @@ class Watch:
         self._application: Application | None = None
         self._azurite: azurite.AzuriteProcess | None = None
         self._run: WatchedRun
-        self._limits: EnforcedLimits
+        self._limits = load_limits(options.limits)
         self._line: LiveLine
         self._gateway_url = self._url_elsewhere = ""
         self._authority: Path | None = None
@@ -95,7 +95,7 @@ class Watch:
         self._second = 0
         self._live_s = self._counters_s = 0.0
         self._record: RunRecord | None = None
-        self._told_of_trace = self._told_of_cause = self._told_of_children = False
+        self._said: set[str] = set()
         self.said_of_trace = ""
 
     def run(self) -> tuple[RunRecord, Path, int]:
@@ -112,9 +112,6 @@ class Watch:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="table-watch-")))
             upstream = self._upstream(stack)
             self._start_gateways(stack, upstream, folder)
-            self._limits = EnforcedLimits(
-                load_limits(self._options.limits), self._gateway_url, self._authority
-            )
             self._line = LiveLine(self._run)
             self._open_pages(stack)
             found, elsewhere = (
@@ -126,10 +123,15 @@ class Watch:
                 self._start_command(stack, found)
             self._follow()
             self._end_command()
-            self._limits.note(self._run)
-            self._end_gateways()
+            self._note_limits()
+            for process in self._processes:
+                process.stop()
+            self._take_reports(0.0)
             record, path = self._write()
-            return record, path, self._exit_code(record)
+            code = record.exit_code
+            if self._application is not None and self._run.ended_by is WatchEnd.COMMAND:
+                code = self._application.exit_code or code
+            return record, path, code
 
     # Start.
 
@@ -188,7 +190,7 @@ class Watch:
                 certificate=certificate,
                 intercepts=intercepts,
                 account=account,
-                budget=_share(plan.budget, number, plan.processes),
+                budget=plan.budget,
                 window_s=self._run.window_s,
                 # Requests of the gateway itself are billed too, and not of the budget.
                 looks_ahead=not options.remote and plan.budget is None,
@@ -318,15 +320,16 @@ class Watch:
             now_s = time.monotonic()
             if now_s >= self._counters_s:
                 self._counters_s = now_s + _COUNTERS_EVERY_S
-                self._limits.note(self._run)
+                self._note_limits()
             if now_s >= self._live_s:
                 self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)
                 self._say(self._line.text())
-                if now_s - begun_s >= _CAUSE_AFTER_S and not self._told_of_cause:
-                    self._told_of_cause = True
-                    if cause := self._run.cause:
-                        self._say(f"no request about entities yet. {cause}.")
+                if now_s - begun_s >= _CAUSE_AFTER_S and (cause := self._run.cause):
+                    self._say_once("cause", f"no request about entities yet. {cause}.")
             self._run.ended_by = self._end(now_s - begun_s)
+
+    def _note_limits(self) -> None:
+        note_limits(self._run, self._limits, self._gateway_url, self._authority)
 
     def _end(self, elapsed_s: float) -> WatchEnd | None:
         """What ends the watch now; None while it goes on."""
@@ -336,23 +339,26 @@ class Watch:
             if application.exit_code is not None:
                 return WatchEnd.COMMAND
             if application.ended:
-                self._tell_of_children("the watch waits for them")
+                self._tell_of_children(application, "the watch waits for them")
         if self._lost:
             return WatchEnd.GATEWAY
         if self._azurite is not None and not self._azurite.running:
             return WatchEnd.ENDPOINT
-        if self._run.budget_spent:
+        if self._run.tally.over_budget:
             return WatchEnd.BUDGET
         duration_s = self._options.duration_s
         return WatchEnd.DURATION if duration_s is not None and elapsed_s >= duration_s else None
 
-    def _tell_of_children(self, then: str) -> None:
+    def _say_once(self, about: str, line: str) -> None:
+        if about not in self._said:
+            self._said.add(about)
+            self._say(line)
+
+    def _tell_of_children(self, application: Application, then: str) -> None:
         """Say once which processes go on after the end of the command; ``then`` is what follows."""
-        if self._application is None or self._told_of_children:
-            return
-        if sentence := self._application.left:
-            self._told_of_children = True
-            self._say(f"{sentence}: {then}")
+        # To look for them takes a while.
+        if "children" not in self._said and (sentence := application.left):
+            self._say_once("children", f"{sentence}: {then}")
 
     def _take_reports(self, wait_s: float) -> None:
         """Merge the reports that are there, and wait for the first one."""
@@ -369,13 +375,9 @@ class Watch:
                 self._tell_of_trace()
 
     def _tell_of_trace(self) -> None:
-        """Say once that the trace cannot be written; the watch goes on."""
-        trace = self._run.trace
-        if trace is not None and trace.problem and not self._told_of_trace:
-            self._told_of_trace = True
-            self._say(
-                f"the trace {trace.path} ends here ({trace.problem}); the watch goes on without it"
-            )
+        if (trace := self._run.trace) is not None and trace.problem:
+            ends = f"the trace {trace.path} ends here ({trace.problem})"
+            self._say_once("trace", f"{ends}; the watch goes on without it")
 
     def _note_lost(self, name: str) -> None:
         if self._run.ended_by is None:
@@ -411,12 +413,7 @@ class Watch:
         application, run = self._application, self._run
         if application is None:
             return
-        stopped = run.ended_by in (
-            WatchEnd.DURATION,
-            WatchEnd.BUDGET,
-            WatchEnd.ENDPOINT,
-            WatchEnd.GATEWAY,
-        )
+        stopped = run.ended_by not in (WatchEnd.COMMAND, *_SIGNALS.values())
         if stopped and application.exit_code is None:
             self._say(f"the watch ends by {run.ended_by.value if run.ended_by else ''}")
             application.pass_on(signal.SIGTERM)
@@ -442,7 +439,8 @@ class Watch:
             # A command that ends by itself may leave a server behind on purpose.
             application.kill_rest()
         else:
-            self._tell_of_children("the gateway closes now (--wait-for-children waits for them)")
+            then = "the gateway closes now (--wait-for-children waits for them)"
+            self._tell_of_children(application, then)
         run.command_ended = application.ended
         if run.ended_by is WatchEnd.COMMAND and application.exit_code:
             run.know(failed=application.ended)
@@ -451,11 +449,6 @@ class Watch:
         application = self._application
         if application is not None and application.exit_code is None:
             application.kill()
-
-    def _end_gateways(self) -> None:
-        for process in self._processes:
-            process.stop()
-        self._take_reports(0.0)
 
     def _write(self) -> tuple[RunRecord, Path]:
         run, options = self._run, self._options
@@ -476,17 +469,6 @@ class Watch:
             if problem is not None:
                 startup.complain(problem)
         return record, path
-
-    def _exit_code(self, record: RunRecord) -> int:
-        application = self._application
-        if application is None or self._run.ended_by is not WatchEnd.COMMAND:
-            return record.exit_code
-        return application.exit_code or record.exit_code
-
-
-def _share(budget: int | None, number: int, count: int) -> int | None:
-    """The part of a budget for one of several processes."""
-    return None if budget is None else budget // count + (number < budget % count)
 
 
 def write_line(line: str) -> None:

@@ -58,7 +58,6 @@ class Circumstances:
         failed: How the command failed: ``exit code 1``; empty if it did not.
         at_emulator: The gateway listens at `EMULATOR`.
         to_emulator: The command was connected to `EMULATOR`, where the gateway does not listen.
-        tls: The gateway listens with TLS.
         proxy: The gateway intercepts the hosts of table endpoints.
         removed: Variables that the command did not get, because they lead elsewhere.
     """
@@ -71,11 +70,7 @@ class Circumstances:
     removed: Sequence[str] = ()
 
     def cause(self, unreadable: int) -> str:
-        """The likely cause, and the option that helps, in sentences.
-
-        Args:
-            unreadable: Requests that were no HTTP.
-        """
+        """The likely causes and the options that help; ``unreadable`` requests were no HTTP."""
         seen = []
         if self.failed:
             seen.append(f"The command failed ({self.failed}): see its own output")
@@ -145,12 +140,8 @@ class WatchPlan:
     """What a watch was asked for.
 
     Attributes:
-        run_id: Name of its folder.
-        name: Name of the watch in all outputs.
         command: The program; empty without one.
-        kind: The kind of the endpoint, as the application sees it.
-        described: Its name in all outputs.
-        host: Host and port of the endpoint.
+        kind: The kind of the endpoint, as the application sees it, and how it is ``described``.
         budget: Most billable transactions; None is unlimited.
         throughput: What is known to be provisioned at Cosmos DB.
     """
@@ -172,12 +163,8 @@ class WatchPlan:
 class WatchedRun:
     """The counts of all metering processes, and what else the record of a watch needs.
 
-    Times are UTC seconds. The live page reads in a thread of its own: `lock` guards all counts.
-
-    Args:
-        clock: The clock of all processes of the watch, which starts now.
-        aliases: Replace the PartitionKeys; None shows the keys.
-        trace: Takes the operations; None for no trace.
+    Times are UTC seconds, by the clock of all processes. The watch starts now. The live page reads
+    in a thread of its own: `lock` guards all counts.
     """
 
     def __init__(
@@ -267,20 +254,14 @@ class WatchedRun:
     def in_flight(self) -> int:
         """Operations that may be sent again."""
         reported = sum(report.in_flight for report in self._states.values())
-        return reported + self._joining.books.in_flight
+        return reported + len(self._joining.books.pending)
 
-    @property
-    def all_reported(self) -> bool:
-        """Whether every metering process has sent its last report."""
-        return len(self._final) == self.plan.processes
+    def shown(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot as outputs show it: with aliases if there are any."""
+        return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
 
-    @property
-    def budget_spent(self) -> bool:
-        """Whether a request was refused because the budget is used up."""
-        return self.tally.over_budget > 0
-
-    def window(self, until_s: float) -> tuple[int, int]:
-        """The measured window: from the first operation after the warm-up to the last one."""
+    def snapshot(self, until_s: float) -> Snapshot:
+        """The counts, with rates from the first operation after the warm-up to the last one."""
         counted = self.ledger.snapshot(start=0, end=0, latencies=True).series
         begin = int(self.started_s + self.plan.warm_up_s)
         busy = [
@@ -288,13 +269,8 @@ class WatchedRun:
             for point in counted
             if begin <= point.second < until_s and (point.operations or point.attempts)
         ]
-        return (busy[0], busy[-1] + 1) if busy else (begin, begin)
-
-    def snapshot(self, until_s: float) -> Snapshot:
-        """The counts, with the rates of the measured window."""
-        start, end = self.window(until_s)
-        snapshot = self.ledger.snapshot(start=start, end=end, latencies=True)
-        return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
+        start, end = (busy[0], busy[-1] + 1) if busy else (begin, begin)
+        return self.shown(self.ledger.snapshot(start=start, end=end, latencies=True))
 
     def record(self, now_s: float, *, over: bool) -> RunRecord:
         """Judge the watch by its counts at ``now_s``, its end or now."""
@@ -308,7 +284,7 @@ class WatchedRun:
         plan, kind = self.plan, self.plan.kind
         snapshot = self.snapshot(math.inf if over else int(now_s) - 1)
         application = self.application.view(snapshot.start, snapshot.end)
-        all_reported = self.all_reported or not over
+        all_reported = len(self._final) == plan.processes or not over
         ended_by = "" if self.ended_by is None else self.ended_by.value
         regular = self.ended_by is None or self.ended_by.regular
         evidence = Evidence(
@@ -333,6 +309,7 @@ class WatchedRun:
             attempts = sum(one.attempts_in_flight for one in self._states.values())
             attempts += self._joining.books.attempts_in_flight
             unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
+        tables = {part.partition.table for part in snapshot.partitions}
         # Without conditions, a watch that is too short has not failed.
         enough = evidence.shortcoming is None or not conditions
         record = assembled(
@@ -353,7 +330,7 @@ class WatchedRun:
                 kind=str(kind),
                 described=plan.described,
                 host=plan.host,
-                table=", ".join(_tables(snapshot)),
+                table=", ".join(sorted(tables - {""})),
             ),
             session=SESSION,
             ended_by=ended_by,
@@ -387,11 +364,6 @@ class WatchedRun:
         )
 
 
-def _tables(snapshot: Snapshot) -> list[str]:
-    """The tables of the counted partitions, in order."""
-    return sorted({part.partition.table for part in snapshot.partitions} - {""})
-
-
 def gateway_sample(process: psutil.Process, second: int) -> CpuSample | None:
     """The CPU of a metering process since the last call; None once it is gone."""
     try:
@@ -406,26 +378,22 @@ class WatchOptions:
     """The options of a watch.
 
     Attributes:
-        plan: What the record says of it.
         upstream: Scheme, host and port of the endpoint; None starts an Azurite.
         account: The account that the host of the upstream names; may be empty.
         remote: Whether the upstream is not on this machine.
         command: Program and arguments; empty waits for Ctrl-C.
-        listen: HOST and port of the gateway.
-        tls: Whether to listen with TLS, with an authority of its own.
         proxy: Whether the gateway is the command's proxy, which intercepts table endpoints.
         env: More variables that get the connection string.
         keep_env: Variables that reach the command as they are.
         wait_for_children: Whether the command ends when all that it started has ended.
-        duration_s: When the watch ends at the latest; None is never.
+        duration_s: When the watch ends at the latest.
         out: Folder of all runs.
-        page: Host and port of the live page; port 0 serves none.
+        page: Host and port of the live page; port -1 serves none.
         metrics: Host and port of the metrics page; port 0 serves none.
-        push: URL of a Pushgateway; None pushes nothing.
-        otlp: URL of an OpenTelemetry receiver; None sends nothing.
-        aliases: Replace the keys in all outputs; None shows them.
-        trace: The file of the trace; None writes none.
-        trace_properties: Properties whose values it gets.
+        push: URL of a Pushgateway.
+        otlp: URL of an OpenTelemetry receiver.
+        aliases: Replace the keys in all outputs.
+        trace: The new folder of the trace, which has the values of ``trace_properties``.
         as_json: Standard output is left to one object: the command's goes to standard error.
     """
 

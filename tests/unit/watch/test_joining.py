@@ -78,7 +78,7 @@ def test_attempts_of_several_processes_are_one_operation() -> None:
         together.report(0, 0.3)
         assert together.joining.books.attempts_in_flight == 2
         together.report(0, 1.0)
-        assert together.joining.books.in_flight == 0
+        assert len(together.joining.books.pending) == 0
         found = together.finish()
     assert (found.counts.due, found.counts.sent, found.counts.operations) == (2, 2, 2)
     assert (found.counts.attempts, found.counts.attempts_ended) == (4, 4)

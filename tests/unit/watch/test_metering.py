@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from harness.measure.counts.ledger import Ledger
-from harness.watch.metering import MeteringReport, MeteringSettings
+from harness.watch.metering import MeteringReport
 from harness.watch.observer import Observer
 from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
@@ -22,7 +22,7 @@ def report_of(observer: Observer, *, final: bool) -> MeteringReport:
         handed=handed,
         until_s=START_S,
         final=final,
-        in_flight=observer.books.in_flight,
+        in_flight=len(observer.books.pending),
         attempts_in_flight=observer.books.attempts_in_flight,
     )
 
@@ -69,11 +69,3 @@ def test_a_broken_stream_is_its_end() -> None:
     content = pipe.getvalue()
     for length in (0, 2, 4, len(content) - 1):
         assert MeteringReport.read(io.BytesIO(content[:length])) is None
-
-
-def test_settings_are_read_as_they_were_written() -> None:
-    """The settings of a process pass its command line."""
-    settings = MeteringSettings(
-        name="gateway-1", upstream="http://127.0.0.1:1", listen="[::1]:0", limits="/a b/ü.toml"
-    )
-    assert MeteringSettings.from_json(settings.to_json()) == settings
