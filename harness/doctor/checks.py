@@ -50,8 +50,11 @@ def judged(
     return CheckResult(name=name, status=status, text=text, advice=advice, figures=figures or {})
 
 
-def failed(name: str, why: str, advice: str = "") -> CheckResult:
-    return CheckResult(name=name, status=Status.FAILED, text=why, advice=advice)
+def failed(
+    name: str, why: str, advice: str = "", figures: Mapping[str, Any] | None = None
+) -> CheckResult:
+    status = Status.FAILED
+    return CheckResult(name=name, status=status, text=why, advice=advice, figures=figures or {})
 
 
 def not_tried(name: str, why: str, advice: str = "") -> CheckResult:
@@ -67,29 +70,20 @@ def exit_code(checks: Iterable[CheckResult]) -> int:
     return 3 if Status.NOT_TRIED in found else 0
 
 
-_STYLES = {
-    Status.OK: "green",
-    Status.WARNING: "yellow",
-    Status.FAILED: "red",
-    Status.NOT_TRIED: "dim",
-}
-
-
 def check_text(check: CheckResult, page: Page) -> str:
     """The line of a check, and another one with its advice."""
-    marks = {
-        Status.OK: page.glyphs.yes,
-        Status.WARNING: "!",
-        Status.FAILED: page.glyphs.no if page.glyphs.no != "!" else "X",
-        Status.NOT_TRIED: page.glyphs.line,
-    }
+    mark, style = {
+        Status.OK: (page.glyphs.yes, "green"),
+        Status.WARNING: ("!", "yellow"),
+        Status.FAILED: (page.glyphs.no if page.glyphs.no != "!" else "X", "red"),
+        Status.NOT_TRIED: (page.glyphs.line, "dim"),
+    }[check.status]
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=1)
     table.add_column(width=_NAME_WIDTH)
     table.add_column(overflow="fold")
-    style = _STYLES[check.status]
     table.add_row(
-        Text(marks[check.status], style),
+        Text(mark, style),
         Text(check.name, "" if check.status is Status.OK else style),
         Text(page.show(check.text), style if check.status is Status.NOT_TRIED else ""),
     )

@@ -72,14 +72,9 @@ def _connection(
         figures = {"address": address, "ms": round(connected.seconds * 1000, 3)}
         if not failures:
             return CheckResult(name="connection", text=took, figures=figures), connected
-        warning = judged(
-            "connection",
-            f"{took}, but {'; '.join(map(str, failures))}",
-            "every new connection of a run tries that address first and waits: "
-            f"{failures[0].advice}",
-            figures,
-        )
-        return warning, connected
+        advice = "every new connection of a run tries that address first and waits: "
+        text = f"{took}, but {'; '.join(map(str, failures))}"
+        return judged("connection", text, f"{advice}{failures[0].advice}", figures), connected
     advice = failures[0].advice
     if any(map(environ.get, _PROXIES)):
         advice += ". A proxy is named in the environment, which the harness does not use"

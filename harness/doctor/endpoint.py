@@ -55,16 +55,11 @@ _HEAD_BYTES = 4096
 
 
 class Examination:
-    """The examination of one endpoint.
-
-    Attributes:
-        budget: The billable transactions so far.
-        endpoint: None where there is no usable credential.
+    """The examination of one endpoint, which is None where there is no usable credential.
 
     Args:
         host: The value of ``-H``; its address decides whether requests may be billed.
         embedded: The embedded Azurite, instead of ``host``.
-        session: Kind of session that tries the permissions.
         alone: False if other endpoints are examined too, whose credentials must not be mixed up.
         say: Takes a line about a step that takes long.
 
@@ -119,8 +114,7 @@ class Examination:
         for one in connection_checks(self._address, self._environ):
             found.add(one.status)
             yield one
-        reached = found <= {Status.OK, Status.WARNING}
-        yield from self._requests(reached)
+        yield from self._requests(found <= {Status.OK, Status.WARNING})
 
     def _requests(self, reached: bool) -> Iterator[CheckResult]:
         endpoint = self.endpoint
@@ -149,12 +143,11 @@ class Examination:
             yield from (not_tried(name, "the credential was not accepted") for name in names[4:])
         elif (table := endpoint.credential.table) is not None:
             why = f"the SAS is for the table {table} alone, and was found sufficient"
-            yield CheckResult(name="permissions", text=f"{why}; use --table {table} in a run")
+            yield judged("permissions", f"{why}; use --table {table} in a run")
             yield key_length(())
             yield not_tried("leftovers", "a SAS for one table cannot list tables")
         else:
-            tried: list[Tried] = []
-            keys: list[Tried] = []
+            tried, keys = list[Tried](), list[Tried]()
             yield self._permissions(endpoint, tried, keys)
             yield request_units(tried) if endpoint.kind.charges else key_length(keys)
             yield self._leftovers(endpoint)
@@ -171,7 +164,7 @@ class Examination:
         if endpoint.login is not None:
             signer += f" ({endpoint.login.identity.described})"
         text = f"{signer} for the account {endpoint.account} is accepted"
-        return CheckResult(name="credential", text=text), endpoint
+        return judged("credential", text), endpoint
 
     def _round_trips(self, made: RoundTrips, endpoint: Endpoint) -> Iterator[CheckResult]:
         p50, p99, count = made.percentile_s(0.5), made.percentile_s(0.99), len(made.latencies_s)
@@ -195,9 +188,9 @@ class Examination:
         rates = _RATES_IN_UNITS if endpoint.kind.charges else _RATES
         users = {rate: max(1, math.ceil(rate * made.mean_s)) for rate in rates}
         each = listed([f"{of:,} for {number(rate)}/s" for rate, of in users.items()])
-        yield CheckResult(
-            name="users",
-            text=f"{each}, each waiting {_ms(made.mean_s)} ms for its answer (Little's law)",
+        yield judged(
+            "users",
+            f"{each}, each waiting {_ms(made.mean_s)} ms for its answer (Little's law)",
             figures={f"for_{rate:.0f}_per_s": of for rate, of in users.items()},
         )
         yield _clock(made.clock_s)
@@ -205,31 +198,24 @@ class Examination:
 
     def _kind_of(self, made: RoundTrips, endpoint: Endpoint) -> CheckResult:
         expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
-        sort = made.headers.get("x-ms-account-kind") or "not told by the service"
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
         charges = seen is not None and seen.charges
         if not self.remote and not charges and self._gateway():
-            return CheckResult(
-                name="kind",
-                text="a gateway of the harness, which can throttle, in front of "
-                f"{'an unknown server' if seen is None else seen.described}",
-                figures={**figures, "gateway": True},
-            )
+            behind = "an unknown server" if seen is None else seen.described
+            text = f"a gateway of the harness, which can throttle, in front of {behind}"
+            return judged("kind", text, figures={**figures, "gateway": True})
         if seen is None:
             text = f"not told by its answers; by its address {expected.described}"
             return judged("kind", text, figures=figures)
         if seen is not expected:
-            return judged(
-                "kind",
-                f"its answers are those of {seen.described}, its address that of "
-                f"{expected.described}",
-                "a run is held against the targets of the kind that the address names",
-                figures,
-            )
+            advice = "a run is held against the targets of the kind that the address names"
+            text = f"its answers are those of {seen.described}, its address that of "
+            return judged("kind", f"{text}{expected.described}", advice, figures)
         text = seen.described
         if not seen.emulated:
+            sort = made.headers.get("x-ms-account-kind") or "not told by the service"
             text += f"; kind of account: {sort}"
-        return CheckResult(name="kind", text=text, figures=figures)
+        return judged("kind", text, figures=figures)
 
     def _gateway(self) -> bool:
         """Whether a gateway of the harness answers on this machine."""
@@ -274,28 +260,17 @@ class Examination:
         except SetupError as error:
             tried.append(Tried("all", f"{error}; `harness sweep` lists {table} after an hour"))
         spent = self.budget.spent - before - len(keys)
-        refused = [one for one in tried if one.refused]
-        figures = {
-            "granted": [one.name for one in tried if not one.refused],
-            "refused": {one.name: one.refused for one in refused},
-            "transactions": spent,
-        }
+        refused = {one.name: one.refused for one in tried if one.refused}
+        granted = [one.name for one in tried if not one.refused]
+        figures = {"granted": granted, "refused": refused, "transactions": spent}
         if refused:
-            sentences = [f"{one.name}: {one.refused}" for one in refused]
-            return CheckResult(
-                name="permissions",
-                status=Status.FAILED,
-                text="; ".join(dict.fromkeys(sentences)),
-                advice="a run needs all of them; with --table NAME it creates and deletes no table",
-                figures=figures,
-            )
-        names = listed([one.name for one in tried])
-        return CheckResult(
-            name="permissions",
-            text=f"{names}, each tried on a table of its own "
-            f"({counted(spent, 'transaction')}, session {self._session})",
-            figures=figures,
-        )
+            sentences = [f"{one.name}: {one.refused}" for one in tried if one.refused]
+            text = "; ".join(dict.fromkeys(sentences))
+            advice = "a run needs all of them; with --table NAME it creates and deletes no table"
+            return failed("permissions", text, advice, figures)
+        text = f"{listed(granted)}, each tried on a table of its own "
+        text += f"({counted(spent, 'transaction')}, session {self._session})"
+        return judged("permissions", text, figures=figures)
 
     def _leftovers(self, endpoint: Endpoint) -> CheckResult:
         now = dt.datetime.now(dt.UTC)
@@ -329,7 +304,7 @@ _RATES_IN_UNITS = (float(MAX_PARTITION_RU_PER_S),)
 
 def _clock(bounds: tuple[float, float] | None) -> CheckResult:
     if bounds is None:
-        return CheckResult(name="clock", text="unknown: the responses have no date")
+        return judged("clock", "unknown: the responses have no date")
     least, most = bounds
     # The smallest difference that explains all responses.
     off_s = 0.0 if least <= 0 <= most else min(abs(least), abs(most))
@@ -338,15 +313,8 @@ def _clock(bounds: tuple[float, float] | None) -> CheckResult:
         text = f"{off_s:,.1f} s {'behind' if least > 0 else 'ahead of'} the service's"
     text += "; accepted are 15 min (SharedKey) and 5 s between workers"
     figures = {"least_s": round(least, 3), "most_s": round(most, 3)}
-    if off_s <= _WORKERS_CLOCK_S:
-        return CheckResult(name="clock", text=text, figures=figures)
-    return CheckResult(
-        name="clock",
-        status=Status.FAILED if off_s > MAX_CLOCK_SKEW_S else Status.WARNING,
-        text=text,
-        advice="synchronize the clock of this machine (NTP)",
-        figures=figures,
-    )
+    advice = "synchronize the clock of this machine (NTP)" if off_s > _WORKERS_CLOCK_S else ""
+    return (failed if off_s > MAX_CLOCK_SKEW_S else judged)("clock", text, advice, figures)
 
 
 def _ms(seconds: float) -> str:
@@ -385,8 +353,5 @@ def request_units(tried: Sequence[Tried]) -> CheckResult:
             "them, and the metrics of the account show them",
         )
     each = listed([f"{name} {charge_text(charge)}" for name, charge in charges.items()])
-    return CheckResult(
-        name="request units",
-        text=f"of entities of 1 KB: {each}; {limit}",
-        figures={name: charge / RU for name, charge in charges.items()},
-    )
+    figures = {name: charge / RU for name, charge in charges.items()}
+    return judged("request units", f"of entities of 1 KB: {each}; {limit}", figures=figures)

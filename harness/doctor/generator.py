@@ -39,12 +39,7 @@ _MEASURES_WITHIN_S = 15.0
 _MOST_PROCESSES = 4
 _PACKAGES = Path(__file__).resolve().parents[2]
 _NULL_SERVER = Path(__file__).parent / "null_server.py"
-_TARGETS = {
-    "one partition": PUBLISHED.partition,
-    "the account": PUBLISHED.account,
-}
-
-
+_TARGETS = {"one partition": PUBLISHED.partition, "the account": PUBLISHED.account}
 _TARGETS_IN_UNITS = {"one partition": MAX_PARTITION_RU_PER_S * RU / WRITE_CHARGES[0][1]}
 """Writes of 1 KB, the cheapest, that a partition serves."""
 

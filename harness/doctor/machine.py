@@ -124,13 +124,10 @@ def _cores() -> CheckResult:
     quota = _quota()
     if quota is None or quota >= cores:
         return judged("CPU", text, figures=figures)
-    return judged(
-        "CPU",
-        f"{text}, of which the container may use {quota:g}",
-        f"start at most {max(1, int(quota))} worker processes, or raise the CPU limit of the "
-        "container",
-        {**figures, "quota": quota},
-    )
+    advice = f"start at most {max(1, int(quota))} worker processes"
+    advice += ", or raise the CPU limit of the container"
+    text += f", of which the container may use {quota:g}"
+    return judged("CPU", text, advice, {**figures, "quota": quota})
 
 
 def _quota() -> float | None:
