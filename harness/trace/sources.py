@@ -131,8 +131,7 @@ def opened(
 ) -> Iterator[Trace]:
     """The operations in ``path``: of a trace, of a log, or of a folder with logs.
 
-    Args:
-        rows: Operations have the properties of their rows: see `harness.trace.row_properties`.
+    With ``rows`` they have the properties of their rows: see `harness.trace.row_properties`.
 
     Raises:
         SetupError: it cannot be read; the message is the reason.
@@ -149,8 +148,13 @@ def opened(
             _write_log(path, source, tell)
         try:
             trace = Trace(source)
+            if trace.crowded and trace.operations > _MOST_SORTED:
+                raise TraceError(
+                    f"its {trace.operations:,} rows are in no order: sort them by sent_at, with a "
+                    "tool for Parquet"
+                )
             if trace.crowded:
-                trace = _sorted(trace, scratch(), tell)
+                trace = trace.copied(in_order(trace.properties), scratch(), tell)
             if rows and trace.properties:
                 trace = showing_rows(trace, scratch(), tell)
         except (TraceError, OSError) as error:
@@ -165,26 +169,13 @@ def _is_trace(path: Path) -> bool:
     return bool(files_of(path)) if path.is_dir() else format_of(path) is SourceFormat.TRACE
 
 
-def _sorted(trace: Trace, folder: Path, tell: Tell) -> Trace:
-    """A copy of a trace whose rows are in no order, in the order of their instants."""
-    if trace.operations > _MOST_SORTED:
-        raise TraceError(
-            f"its {trace.operations:,} rows are in no order: sort them by sent_at, with a tool "
-            "for Parquet"
-        )
-    return trace.copied(in_order(trace.properties), folder, tell)
-
-
 def convert(
     path: Path, into: Path, alias: Alias | None = None, keys: str = "", tell: Tell | None = None
 ) -> tuple[int, list[str]]:
     """Write what is in ``path`` to a new file, in order: Parquet, ``.csv`` or ``.jsonl``.
 
     What cannot be read is left out. Returns how many operations it has, and notes on the others.
-
-    Args:
-        path: A trace, a log, or a folder with logs.
-        keys: What the head says of the aliases.
+    ``keys`` is what the head says of the aliases.
 
     Raises:
         SetupError: a file cannot be read or written.
@@ -233,8 +224,7 @@ def log_entries(
 ) -> Iterator[LogEntry | None]:
     """The entries of a log, or of a folder with logs; None for what is not an entry.
 
-    Args:
-        damaged: Takes a sentence for each file whose rest cannot be read.
+    ``damaged`` takes a sentence for each file whose rest cannot be read.
 
     Raises:
         SetupError: there is no log, or it is a trace.
@@ -265,7 +255,7 @@ def _write_log(path: Path, into: Path, tell: Tell) -> None:
     results = joiner.results(log_entries(path, tell, damaged.append))
     first = next(results, None)
     if first is None:
-        why = " ".join(["", *joiner.tally.sentences(), *damaged]).rstrip(".")
+        why = " ".join(["", *joiner.sentences(), *damaged]).rstrip(".")
         raise SetupError(f"{cut(str(path))} holds no operation on entities.{why}".rstrip("."))
     head = TraceHead(
         # Entries are not in order: the reader takes the earliest one as the start.
@@ -281,7 +271,7 @@ def _write_log(path: Path, into: Path, tell: Tell) -> None:
             recorder.add(result, client)
             writer.append(recorder.drain(0.0))
         writer.append(recorder.drain(0.0, final=True))
-        writer.close(notes=[*joiner.tally.sentences(), *damaged])
+        writer.close(notes=[*joiner.sentences(), *damaged])
     _require_written(writer)
 
 

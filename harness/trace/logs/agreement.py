@@ -64,6 +64,8 @@ class Agreement:
         self._record, self._failed = record, failed
         self._by_id = record.watched is None
         self._prefix = f"{record.run_id}-"
+        # Partitions of a run are named without it.
+        self._own = record.endpoint.table.lower() if self._by_id else ""
         began, ended = (
             dt.datetime.fromisoformat(moment).timestamp()
             for moment in (record.started_at, record.ended_at)
@@ -101,7 +103,8 @@ class Agreement:
         if operation is None or operation.partition_key == UNKNOWN:
             self._keyless += 1
         else:
-            self._partitions[self._table(operation.table), operation.partition_key] += 1
+            table = operation.table.lower().removeprefix(self._own)
+            self._partitions[table, operation.partition_key] += 1
         if entry.request_id in self._failed:
             self._of_failed.setdefault(entry.request_id, []).append(entry.status)
 
@@ -155,11 +158,6 @@ class Agreement:
         return (
             not named and start - _SLACK_S <= entry.at_s <= end + _SLACK_S and about_entities(entry)
         )
-
-    def _table(self, name: str) -> str:
-        """The table as partitions of the record name it, in lower case."""
-        name, own = name.lower(), self._record.endpoint.table.lower()
-        return name if self._record.watched is not None else name.removeprefix(own)
 
     def _join(self) -> tuple[int, int, int]:
         """Of the failed attempts with an id: how many, with the same status, unanswered in log."""
@@ -245,15 +243,9 @@ class Agreement:
         if not len(chosen) or not chosen.any():
             return None
         p50, p90, p99 = np.percentile(chosen, (50, 90, 99)).tolist()
+        whole = {"mean": float(chosen.mean()), "max": float(chosen.max())}
         return LatencyPart.recorded(
-            LatencyPart(
-                count=len(chosen),
-                mean=float(chosen.mean()),
-                p50=p50,
-                p90=p90,
-                p99=p99,
-                max=float(chosen.max()),
-            )
+            LatencyPart(count=len(chosen), p50=p50, p90=p90, p99=p99, **whole)
         )
 
 

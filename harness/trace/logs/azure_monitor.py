@@ -171,12 +171,8 @@ def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entry(fields: Mapping[str, Any]) -> LogEntry | None:
     """The entry of fields named in lower case; None if they are not those of a request."""
-    time = fields.get("time") or fields.get("timegenerated")
-    if not time or not all(fields.get(name) for name in _REQUIRED):
-        return None
-    try:
-        at_s = utc_seconds(str(time))
-    except ValueError:
+    time = fields.get("time") or fields.get("timegenerated") or ""
+    if not all(map(fields.get, _REQUIRED)) or (at_s := utc_seconds(str(time))) is None:
         return None
 
     def text(name: str) -> str:

@@ -51,7 +51,6 @@ class LogEntry(NamedTuple):
         duration_ms: From the request's arrival to the end of the answer.
         server_ms: The part of it without reading the request and sending the answer.
         request_id: What the client calls the request: an SDK repeats it in each attempt.
-        address: Address of the client without its port.
         part: The number of this entry among those of one request, from 0.
     """
 
@@ -71,28 +70,24 @@ class LogEntry(NamedTuple):
     part: int
 
 
-def utc_seconds(text: str) -> float:
-    """UTC seconds of a time in a log, with up to seven decimals.
+def utc_seconds(text: str) -> float | None:
+    """UTC seconds of a time in a log, with up to seven decimals; None if it is not one.
 
     Besides ISO 8601 it takes the form of the Azure portal: ``11/22/2026, 9:04:05.123 PM``.
-
-    Raises:
-        ValueError: it is not a time.
     """
     if (match := _ISO.fullmatch(text.strip())) is not None:
         year, month, day, hour, minute, second = map(int, match.groups()[:6])
-        fraction = match[7]
     elif (match := _MERIDIEM.fullmatch(text.strip())) is not None:
         month, day, year, hour, minute, second = map(int, match.groups()[:6])
-        fraction = match[7]
         if match[8]:
             hour = hour % 12 + (12 if match[8].upper() == "P" else 0)
-    else:
-        raise ValueError(f"{text[:40]!r} is not a time")
-    if not _YEARS[0] <= year <= _YEARS[1]:
-        raise ValueError(f"the year {year} is not that of a request")
-    whole = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
-    return whole.timestamp() + float(fraction or 0)
+    if match is None or not _YEARS[0] <= year <= _YEARS[1]:
+        return None
+    try:
+        whole = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return whole.timestamp() + float(match[7] or 0)
 
 
 def number(text: object) -> float:

@@ -7,6 +7,7 @@ transaction are unknown, and the entities of a query and of a transaction can on
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
@@ -40,32 +41,13 @@ _CODES = {"ThrottlingError": "ServerBusy", "TimeoutError": "OperationTimedOut"}
 ones do, it stays."""
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
-class LogTally:
-    """What a log holds beside operations.
-
-    Attributes:
-        unreadable: Lines that are not entries.
-        others: Requests that are not about entities, such as the creation of a table.
-        parts: Further entries of requests that were read.
-        unnamed: Requests whose operation, table or keys cannot be read.
-    """
-
-    entries: int = 0
-    unreadable: int = 0
-    others: int = 0
-    parts: int = 0
-    unnamed: int = 0
-
-    def sentences(self) -> list[str]:
-        """What was left out, for a user."""
-        counts = (
-            (self.unreadable, "unreadable line", "unreadable lines"),
-            (self.others, "request not about entities", "requests not about entities"),
-            (self.parts, "further entry of a request", "further entries of requests"),
-            (self.unnamed, "request without a target", "requests without a target"),
-        )
-        return [f"Left out: {counted(*count)}." for count in counts if count[0]]
+_LEFT_OUT = {
+    "unreadable": ("unreadable line", "unreadable lines"),
+    "others": ("request not about entities", "requests not about entities"),
+    "parts": ("further entry of a request", "further entries of requests"),
+    "unnamed": ("request without a target", "requests without a target"),
+}
+"""What a log has beside operations. An unnamed one has no readable operation, table or keys."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -78,31 +60,31 @@ class _Pending:
 
 
 class Joiner:
-    """Makes results of entries; ``tally`` counts what is left out."""
+    """Makes results of entries; ``left_out`` counts the others."""
 
     def __init__(self) -> None:
-        self.tally = LogTally()
+        self.left_out: collections.Counter[str] = collections.Counter()
         self.account = ""
         self._pending: dict[tuple[str, str, str], _Pending] = {}
 
+    def sentences(self) -> list[str]:
+        """What was left out, for a user."""
+        found = ((self.left_out[name], *words) for name, words in _LEFT_OUT.items())
+        return [f"Left out: {counted(*one)}." for one in found if one[0]]
+
     def results(self, entries: Iterable[LogEntry | None]) -> Iterator[tuple[Result, str]]:
         """Each operation, when it has ended, and its client."""
-        tally = self.tally
         for entry in entries:
             if entry is None:
-                tally.unreadable += 1
+                self.left_out["unreadable"] += 1
                 continue
-            tally.entries += 1
             self.account = self.account or entry.account
             if entry.part:
-                tally.parts += 1
+                self.left_out["parts"] += 1
                 continue
             operation = operation_in(entry)
             if operation is None:
-                if about_entities(entry):
-                    tally.unnamed += 1
-                else:
-                    tally.others += 1
+                self.left_out["unnamed" if about_entities(entry) else "others"] += 1
                 continue
             yield from self._expired(entry.at_s)
             yield from self._add(entry, operation)
@@ -113,9 +95,9 @@ class Joiner:
     def _add(self, entry: LogEntry, operation: Operation) -> Iterator[tuple[Result, str]]:
         attempt = _attempt(entry)
         key = (entry.request_id, entry.operation, entry.url)
-        client = " ".join(filter(None, (entry.address, entry.agent[:80])))
         pending = self._pending.pop(key, None) if entry.request_id else None
         if pending is None:
+            client = " ".join(filter(None, (entry.address, entry.agent[:80])))
             pending = _Pending(operation, [], 0, 0, client)
         pending.attempts.append(attempt)
         pending.bytes_sent += entry.bytes_sent

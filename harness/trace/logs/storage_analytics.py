@@ -43,9 +43,7 @@ def _entry(line: str) -> LogEntry | None:
     fields = fields_of(line)
     if len(fields) < _FIELDS or fields[0] not in VERSIONS:
         return None
-    try:
-        at_s = utc_seconds(fields[1])
-    except ValueError:
+    if (at_s := utc_seconds(fields[1])) is None:
         return None
     return LogEntry(
         at_s=at_s,
