@@ -64,9 +64,7 @@ _Totals = dict[Partition, tuple[int, int]]
 class TraceCounts:
     """The counts of a trace; memory grows with its seconds, not with its operations.
 
-    Args:
-        tell: Is told of the progress.
-        passes: How often the trace will be read: `PASSES`, and what is asked for later.
+    The trace will be read ``passes`` times: `PASSES`, and what is asked for later.
 
     Attributes:
         partitions: Number of different partitions, ``exact`` or about.

@@ -87,13 +87,11 @@ class Engine:
 
         Args:
             form: Options of ``COPY``.
-            metadata: Written to the metadata of a Parquet file.
+            metadata: Of a Parquet file.
             table: Arrays that are the table ``recorded`` in the query.
-            tell: Is told which part of it is done.
 
         Raises:
-            TraceError: as `rows`.
-            OSError: the file cannot be renamed.
+            TraceError, OSError: as `rows`, or the file cannot be renamed.
         """
         values = {"unfinished": f"{file}{_UNFINISHED}", **(parameters or {})}
         if metadata:

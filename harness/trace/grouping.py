@@ -172,10 +172,8 @@ HEAT = ("entities", "throttled", "written", "operations", "transferred", "took_u
 def heat(ranges: int) -> str:
     """The counts of `HEAT` by key range, and by column of time of ``$width`` seconds.
 
-    Queries over several partitions have the range 0, apart by table.
-
-    Args:
-        ranges: How many there are; ``$firsts`` has the first name in each.
+    ``$firsts`` has the first name in each. Queries over several partitions have the range 0, apart
+    by table.
     """
     return f"""
 SELECT "range", CASE "range" WHEN 0 THEN name END AS name, place,

@@ -15,13 +15,12 @@ FORMAT, VERSION = "harness trace", 2
 """Values of ``format`` and ``version``. A later version may be unreadable for this reader."""
 
 KEPT = {
-    "": "Keys are plain.",
     "nothing": "Keys are aliases.",
     "prefixes": "Keys are aliases that keep common prefixes, up to each separator.",
     "order": "Keys are aliases that keep their order.",
+    "": "Keys are plain.",
 }
-"""What ``TraceHead.keys`` means."""
-_KEPT_LEAST = ("nothing", "prefixes", "order", "")
+"""What ``TraceHead.keys`` means, those first that keep least."""
 
 RUN = "run"
 """``TraceHead.source`` of a run of the harness."""
@@ -86,7 +85,7 @@ class TraceHead:
         Of the aliases in both it says what is kept in all of them.
         """
         both = (self.keys, later.keys)
-        least = next((kept for kept in _KEPT_LEAST if kept in both), self.keys)
+        least = next((kept for kept in KEPT if kept in both), self.keys)
         return dataclasses.replace(self, keys=least)
 
     def metadata(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import dataclasses
+import functools
 import itertools
 import operator
 import re
@@ -24,7 +25,7 @@ from harness.model.figures import counted
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.trace.blocks import detail_in, values_in
-from harness.trace.engine import Engine, Tell
+from harness.trace.engine import Engine, Tell, Values
 from harness.trace.head import TraceError, TraceHead, ending
 from harness.trace.operations import (
     Batch,
@@ -149,11 +150,10 @@ class Trace:
         self.damage.broke_off = ends < len(heads)
         self.files = tuple(readable)
         self._require_columns()
-        groups = self._found()
-        self.operations = sum(group.rows for group in groups)
-        self.crowded = _most_waiting(groups) > MOST_WAITING
-        self._groups = groups
-        self.head = self._head([*heads], groups)
+        self._groups = self._found()
+        self.operations = sum(group.rows for group in self._groups)
+        self.crowded = _most_waiting(self._groups) > MOST_WAITING
+        self.head = self._head([*heads])
 
     def batches(self) -> Iterator[Batch]:
         """The operations in order of their instants. Equal ones keep the order of recording."""
@@ -222,7 +222,7 @@ class Trace:
     @property
     def first_ms(self) -> int:
         """UTC milliseconds of the first operation."""
-        return min((group.first_ms for group in self._groups), default=0)
+        return min(map(_FIRST_MS, self._groups), default=0)
 
     def spans(self, values: int) -> list[Span]:
         """All rows in spans of about so many values, in the order in which the files begin."""
@@ -231,22 +231,20 @@ class Trace:
             begins[group.file] = min(group.first_ms, begins.get(group.file, group.first_ms))
         return spans_of(sorted(self._groups, key=lambda group: begins[group.file]), values)
 
-    def copied(self, select: str, folder: Path, tell: Tell | None = None) -> Trace:
-        """A trace of the rows of a query on these files, in place of this one, which is closed.
+    def copy(
+        self, engine: Engine, select: str, folder: Path, values: Values, tell: Tell | None = None
+    ) -> Trace:
+        """A trace of the rows of a query on these files, in a new file in ``folder``."""
+        made = folder / f"{len(list(folder.glob(f'*{ENDING}')))}{ENDING}"
+        parameters = {**values, "files": [*self.files]}
+        metadata = {**self.head.metadata(), **ending()}
+        engine.copy(select, made, parameters=parameters, metadata=metadata, tell=tell)
+        return Trace(made)
 
-        Args:
-            folder: Takes the file, and what does not fit into memory.
-        """
-        made = folder / f"{len(list(folder.iterdir()))}{ENDING}"
+    def copied(self, select: str, folder: Path, tell: Tell | None = None) -> Trace:
+        """The same in place of this one, which is closed; ``folder`` takes what needs memory."""
         with contextlib.closing(self), contextlib.closing(Engine(folder)) as engine:
-            engine.copy(
-                select,
-                made,
-                parameters={"files": [*self.files]},
-                metadata={**self.head.metadata(), **ending()},
-                tell=tell,
-            )
-        other = Trace(made)
+            other = self.copy(engine, select, folder, {}, tell)
         other.damage, other.notes = self.damage, self.notes
         return other
 
@@ -320,19 +318,15 @@ class Trace:
                 groups += whole.read_at_once()
         return groups
 
-    def _head(self, heads: Sequence[TraceHead], groups: Sequence[Group]) -> TraceHead:
+    def _head(self, heads: Sequence[TraceHead]) -> TraceHead:
         # Clocks of workers differ, and the entries of a log are not in order.
-        first_ms = min((group.first_ms for group in groups), default=0) // 1000 * 1000
+        first_ms = self.first_ms // 1000 * 1000
+        properties = ",".join(self.properties)
         if not heads:
-            of_file = ",".join(self.properties)
-            return TraceHead(started_ms=first_ms, source="unknown", properties=of_file)
-        head = heads[0]
-        for later in heads[1:]:
-            head = head.joined(later)
-        head = dataclasses.replace(head, properties=",".join(self.properties))
-        if groups and first_ms < head.started_ms:
-            return dataclasses.replace(head, started_ms=first_ms)
-        return head
+            return TraceHead(started_ms=first_ms, source="unknown", properties=properties)
+        head = functools.reduce(TraceHead.joined, heads)
+        started_ms = min(head.started_ms, first_ms) if self._groups else head.started_ms
+        return dataclasses.replace(head, properties=properties, started_ms=started_ms)
 
     def _batch(self, one: Span, since_ms: int | None) -> Batch:
         place = one.place
@@ -363,7 +357,11 @@ class Trace:
         if self.properties:
             texts = self._columns(values_of(self.properties), place, order)["properties"].tolist()
         if any(shape.kind in _DETAILED for shape in set(shapes)):
-            details = self._details(place, order, texts)
+            found = self._columns(details_of(self.properties), place, order)
+            try:
+                details = [*map(detail_in, found["query"].tolist(), found["parts"].tolist(), texts)]
+            except (KeyError, TypeError, ValueError) as error:
+                raise TraceError(f"the detail of an operation is {error!r}") from error
         return Batch(
             at_ms=at.tolist(),
             done_ms=(at + took).tolist(),
@@ -385,17 +383,6 @@ class Trace:
         if order is not None:
             columns = {name: values[order] for name, values in columns.items()}
         return columns
-
-    def _details(
-        self, place: dict[str, Any], order: np.ndarray[Any, Any] | None, values: list[str | None]
-    ) -> list[Detail]:
-        columns = self._columns(details_of(self.properties), place, order)
-        try:
-            return list(
-                map(detail_in, columns["query"].tolist(), columns["parts"].tolist(), values)
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise TraceError(f"the detail of an operation is {error!r}") from error
 
     def _learn(self, place: dict[str, Any]) -> None:
         """Make the shapes of a span."""

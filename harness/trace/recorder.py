@@ -22,11 +22,7 @@ _QUERY, _NO_SCOPE = Kind.QUERY, Scope.NONE
 
 
 class Recorder:
-    """Records results; `drain` returns the blocks for the writer.
-
-    Args:
-        properties: Names of the properties whose values are recorded.
-    """
+    """Records results, with values of these properties; `drain` returns blocks for the writer."""
 
     def __init__(self, properties: Sequence[str] = ()) -> None:
         self.properties = properties
@@ -37,12 +33,10 @@ class Recorder:
     def add(
         self, result: Result, client: str, detail: TracedQuery | TracedParts | None = None
     ) -> None:
-        """Record one result.
+        """Record one result. A key that is `UNKNOWN` itself is recorded as unknown.
 
-        Args:
-            result: The result. A key that is `UNKNOWN` itself is recorded as unknown.
-            detail: What `detail_of` makes of a query or a transaction; None makes it of the
-                operation.
+        ``detail`` is what `detail_of` makes of a query or a transaction; None makes it of the
+        operation.
         """
         operation, columns = result.operation, self._columns
         if detail is None and (operation.kind is _QUERY or operation.parts):

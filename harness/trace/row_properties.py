@@ -89,8 +89,7 @@ def _quoted(name: str) -> str:
 
 def showing_rows(trace: Trace, folder: Path, tell: Tell | None = None) -> Trace:
     """A copy in ``folder`` whose operations have the properties of their rows; `TraceError`."""
-    select = _copied(trace.properties)
-    return trace.copied(select, folder, tell)
+    return trace.copied(_copied(trace.properties), folder, tell)
 
 
 def moves(trace: Trace, scheme: Scheme) -> int:

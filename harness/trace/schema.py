@@ -49,16 +49,12 @@ MOVED = "moved"
 
 
 def _values(properties: Sequence[str]) -> str:
-    """The type of values of these properties."""
+    """Their type."""
     return "STRUCT({})".format(", ".join(f'"{name}" VARCHAR' for name in properties))
 
 
 def files(properties: Sequence[str] = (), *, moved: bool = False) -> str:
-    """All rows of files with their places, in the types of `COLUMNS` whoever wrote them.
-
-    Args:
-        properties: With the values of these, which the trace has.
-    """
+    """All rows of files with their places, in the types of `COLUMNS` whoever wrote them."""
     types = dict(COLUMNS)
     if properties:
         types[PROPERTIES] = _values(properties)
@@ -105,10 +101,7 @@ FROM (SELECT *, parts::VARCHAR::JSON::{_PARTS} AS of_parts FROM (SELECT *"""
 def written(missing: Sequence[str] = (), properties: Sequence[str] = ()) -> str:
     """The query for rows of the arrays ``recorded``, without the ``missing`` ones.
 
-    What operations have in common are lists as parameters.
-
-    Args:
-        properties: Names of those whose values the trace has.
+    What operations have in common are lists as parameters. The trace has values of ``properties``.
     """
     more = [""] * 4
     if properties:
@@ -132,9 +125,14 @@ MOST_LISTED = 1000
 """Attempts or parts of an operation. The service takes 100 parts."""
 _MOST_KEY_BYTES = 4 * MOST_KEY
 _MOST_VALUES_BYTES = 2 * MOST_PROPERTIES * _MOST_KEY_BYTES
-FILES = files()
-PART = f"{FILES} WHERE file_row_number BETWEEN $first AND $last"
-"""Some rows of a file, or all of several."""
+
+
+def part_of(properties: Sequence[str] = ()) -> str:
+    """Some rows of a file, or all of several, with the values of these properties."""
+    return f"{files(properties)} WHERE file_row_number BETWEEN $first AND $last"
+
+
+FILES, PART = files(), part_of()
 
 
 def hashed(names: Sequence[str]) -> str:
@@ -160,11 +158,6 @@ FROM {PART}
 """Some rows of a file, or all of several, in the order of the files."""
 
 
-def part_of(properties: Sequence[str]) -> str:
-    """As `PART`, with the values of these properties, which the trace has."""
-    return f"{files(properties)} WHERE file_row_number BETWEEN $first AND $last"
-
-
 def values_of(properties: Sequence[str]) -> str:
     """The query for the values of properties in the same rows, as JSON."""
     return f"""
@@ -188,10 +181,9 @@ FROM %s
 
 
 def details_of(properties: Sequence[str]) -> str:
-    """The query for what queries asked for and the parts of transactions in the same rows, as JSON.
+    """The query for what queries asked for, and for the parts of transactions, in the same rows.
 
-    Args:
-        properties: Parts have values of these.
+    As JSON; parts have values of ``properties``.
     """
     values = ", 'properties': list_transform(parts, lambda part: part.properties)"
     return _DETAILS % (values * bool(properties), part_of(properties))

@@ -46,7 +46,6 @@ class TraceWriter:
         path: The folder, which must not exist.
         alias: Makes the alias of a key; None keeps keys.
         pool: Writes the files, so that the caller need not wait; shut down by `close`.
-        clock: Tells seconds.
 
     Raises:
         SetupError: the folder exists or cannot be created.
@@ -110,11 +109,9 @@ class TraceWriter:
             self._flush()
 
     def close(self, *, counted: int = 0, notes: Sequence[str] = ()) -> None:
-        """End the trace.
+        """End the trace. Of ``counted`` operations, those that are not here are said to be lost.
 
-        Args:
-            counted: How many operations there were; those that are not here are said to be lost.
-            notes: Sentences about what else is missing.
+        ``notes`` are sentences about what else is missing.
         """
         if self._closed:
             return
@@ -185,6 +182,7 @@ class TraceWriter:
     def _write_file(
         self, columns: dict[str, Any], shapes: Sequence[RowShape], ended: dict[str, str]
     ) -> None:
+        parameters: dict[str, Any]
         parameters = {name: [of[at] for of in shapes] for at, name in enumerate(_SHAPE)}
         parameters["attempts"] = [
             [dict(zip(_ANSWER, answer, strict=True)) for answer in attempts]
