@@ -102,9 +102,8 @@ class RunCourse:
     """The progress of a run. Times are UTC seconds.
 
     Attributes:
-        window: Begin and end of the measured window, the end as planned until the run has ended.
-            None while no window is open.
-        verdict: None before the run is judged.
+        window: Begin and end of the measured window if one is open; the end as planned until the
+            run has ended.
     """
 
     phases: tuple[str, ...]
@@ -233,9 +232,8 @@ def _course(families: Families, course: RunCourse) -> Iterator[Metric]:
         ("measured_window_end", "When the measured window closes, or is planned to", end_s),
     ):
         yield families.value(f"aztables_{name}_timestamp_seconds", f"{text}, Unix time.", moment_s)
-    if (verdict := course.verdict) is not None:
-        labels = {"verdict": verdict.result, "limited_by": verdict.limited_by}
-        labels["sentence"] = verdict.whole
+    if (found := course.verdict) is not None:
+        labels = {"verdict": found.result, "limited_by": found.limited_by, "sentence": found.whole}
         yield families.info("aztables_verdict", "The result of the run.", labels)
 
 
@@ -261,10 +259,14 @@ def _load(families: Families, load: LoadState) -> Iterator[Metric]:
         yield families.counter(f"aztables_{name}", text, [((), count)])
 
 
-def _counts(families: Families, snapshot: Snapshot, expected: Iterable[str]) -> Iterator[Metric]:
+def _labelled(snapshot: Snapshot) -> list[tuple[str, CountedPartition]]:
+    """The partitions with their labels, and the sum of the others."""
     partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
-    if snapshot.folded is not None:
-        partitions.append((FOLDED, snapshot.folded))
+    return partitions + ([] if snapshot.folded is None else [(FOLDED, snapshot.folded)])
+
+
+def _counts(families: Families, snapshot: Snapshot, expected: Iterable[str]) -> Iterator[Metric]:
+    partitions = _labelled(snapshot)
     queries = [part for part in snapshot.operations if part.type == Kind.QUERY]
     yield families.counter(
         "aztables_entities",
@@ -324,14 +326,11 @@ def _request_units(
     families: Families, snapshot: Snapshot, throughput: Throughput
 ) -> Iterator[Metric]:
     """What Cosmos DB charged, and what it is held against."""
-    partitions = [(partition_label(part.key), part) for part in snapshot.partitions]
-    if snapshot.folded is not None:
-        partitions.append((FOLDED, snapshot.folded))
     yield families.counter(
         "aztables_request_units",
         "Request units that Cosmos DB charged for all attempts, by partition; (other) is the sum "
         "of the partitions that are not counted separately.",
-        (((label,), _units(part)) for label, part in partitions),
+        (((label,), _units(part)) for label, part in _labelled(snapshot)),
         ("partition",),
     )
     yield families.counter(
@@ -456,11 +455,8 @@ class RangeRate(NamedTuple):
 def range_rates(heat: HeatPart, until_s: int) -> list[RangeRate]:
     """The mean rates of the last whole columns of a heat map, in key order.
 
-    There are none while no column is whole.
-
-    Args:
-        until_s: UTC second before which the counts are complete. Seconds behind the last column
-            count as 0.
+    There are none while no column is whole. The counts are complete before ``until_s``, a UTC
+    second; seconds behind the last column count as 0.
     """
     whole = (until_s - heat.start) // heat.width_s
     begin = max(0, whole - -(-OVER_S // heat.width_s))
@@ -478,11 +474,7 @@ def range_rates(heat: HeatPart, until_s: int) -> list[RangeRate]:
 
 
 def _key_ranges(families: Families, heat: HeatPart | None, until_s: int) -> Iterator[Metric]:
-    """The rates of key ranges.
-
-    They are gauges because ranges are merged as a run goes on: the series of a merged range ends,
-    where a counter would jump.
-    """
+    """Gauges, because ranges are merged as a run goes on: where one ends, a counter would jump."""
     rates = [] if heat is None else range_rates(heat, until_s)
     labelled = [((partition_label(rate.first),), rate) for rate in rates]
     yield families.gauge(

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from harness.gateway.limits import GatewayLimits
@@ -51,7 +51,7 @@ from harness.trace.advise.reasons import (
     trade,
 )
 from harness.trace.advise.traffic import MOST_TABLES, TableTraffic, TraceTables
-from harness.trace.advise.understanding import Understanding, understood
+from harness.trace.advise.understanding import KeyPart, understood
 from harness.trace.head import TraceError
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import Progress
@@ -125,10 +125,7 @@ def advise(
     name: str,
     version: str = "",
 ) -> AdviceRecord:
-    """The advice for every table.
-
-    Args:
-        scratch: A folder for parts of the trace.
+    """The advice for every table; ``scratch`` takes parts of the trace.
 
     Raises:
         SetupError: the trace has no operation, or cannot be read.
@@ -149,6 +146,7 @@ def advise(
         tables.close()
     _require_used(question.given, advised)
     seconds = max(one.seconds for one in overview)
+    said = reservations(trace, overview, seconds)
     return AdviceRecord(
         harness_version=version,
         trace=name,
@@ -156,11 +154,7 @@ def advise(
         seconds=seconds,
         rate=question.rate,
         limits=question.limits_name,
-        notes=(
-            *reservations(trace, overview, seconds),
-            *trace.notes,
-            *trace.damage.sentences(),
-        ),
+        notes=(*said, *trace.notes, *trace.damage.sentences()),
         tables=tuple(advised),
     )
 
@@ -195,7 +189,7 @@ def _advised(
     found = calculated(busiest, (TODAY,), True, False)
     today = Trial(found, found.schemes[0])
     understanding = understood(traffic.keys, traffic.together, question.given, traffic.properties)
-    bare = bare.model_copy(update={"fields": tuple(_fields(understanding))})
+    bare = bare.model_copy(update={"fields": tuple(map(_field, understanding.parts))})
     longer = of_longer_time(understanding, traffic.table, traffic.ranges)
     if today.far or not traffic.keys:
         whole = _whole(calculated, own, found, ())
@@ -300,10 +294,8 @@ def _whole(
 def _trials(found: WhatIfRecord, tried: Sequence[Candidate]) -> list[Trial]:
     """What became of each, of those that an application can have."""
     by_name = {one.name: one for one in tried}
-    every = (
-        Trial(found, part, by_name[part.name]) for part in found.schemes[1:] if part.name in by_name
-    )
-    return [trial for trial in every if is_candidate(trial)]
+    parts = [part for part in found.schemes[1:] if part.name in by_name]
+    return [*filter(is_candidate, (Trial(found, part, by_name[part.name]) for part in parts))]
 
 
 def _proposal(trial: Trial, best: Trial) -> ProposalPart:
@@ -318,16 +310,15 @@ def _proposal(trial: Trial, best: Trial) -> ProposalPart:
     )
 
 
-def _fields(found: Understanding) -> Iterator[FieldPart]:
-    for part in found.parts:
-        token = part.token
-        yield FieldPart(
-            key="property" if part.of_property else "RowKey" if part.of_row else "PartitionKey",
-            name=part.name,
-            kind=f"{token.kind}: {token.form}" if token.form else token.kind,
-            different=len(part.values),
-            examples=tuple(token.examples[:3]),
-        )
+def _field(part: KeyPart) -> FieldPart:
+    token = part.token
+    return FieldPart(
+        key="property" if part.of_property else "RowKey" if part.of_row else "PartitionKey",
+        name=part.name,
+        kind=f"{token.kind}: {token.form}" if token.form else token.kind,
+        different=len(part.values),
+        examples=tuple(token.examples[:3]),
+    )
 
 
 def _require_used(given: Mapping[str, str], tables: Iterable[TableAdvicePart]) -> None:

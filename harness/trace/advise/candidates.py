@@ -44,7 +44,7 @@ _COUNTED_PERIODS = {5: "28 hours", 4: "3 hours", 3: "17 minutes"}
 """What as many of the last digits of seconds are."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
     """A key scheme on trial.
 
@@ -266,32 +266,21 @@ def _candidate(
 ) -> Candidate:
     row_key = f"{rest}{{{ROW_KEY}}}"
     named = partition_key + row_key
-    match = {
-        key: found.patterns[key]
-        for key, row in ((PARTITION_KEY, False), (ROW_KEY, True))
-        if key in found.patterns
-        and any(f"{{{one.name}}}" in named or f"{{{one.name}:" in named for one in found.of(row))
+    used = [one for one in found.parts if one.field in named or f"{{{one.name}:" in named]
+    content: dict[str, Any] = {
+        "question": f"What if {idea} decided about the partition?",
+        "table": table,
+        "properties": [one.name for one in used if one.of_property],
+        "match": {
+            key: found.patterns[key]
+            for key, row in ((PARTITION_KEY, False), (ROW_KEY, True))
+            if key in found.patterns
+            and any(one.of_row is row for one in used if not one.of_property)
+        },
+        "keys": {PARTITION_KEY: partition_key, ROW_KEY: row_key},
     }
-    content: dict[str, Any] = {"question": f"What if {idea} decided about the partition?"}
-    if table:
-        content["table"] = table
-    if properties := [
-        part.name
-        for part in found.parts
-        if part.of_property and (part.field in named or f"{{{part.name}:" in named)
-    ]:
-        content["properties"] = properties
-    if match:
-        content["match"] = match
-    content["keys"] = {PARTITION_KEY: partition_key, ROW_KEY: row_key}
-    return Candidate(
-        name=name,
-        idea=idea,
-        partition_key=partition_key,
-        row_key=row_key,
-        distance=distance,
-        content=content,
-    )
+    content = {name: value for name, value in content.items() if value}
+    return Candidate(name, idea, partition_key, row_key, distance, content)
 
 
 def _text(value: str) -> str:

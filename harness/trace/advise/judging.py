@@ -38,9 +38,7 @@ _MOST_UNVALUED = 0.1
 """Share of the operations that may be on rows of unknown properties: they stay as recorded."""
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
-TODAY = Candidate(
-    name="as recorded", idea="", partition_key="", row_key="", distance=0, content={"keys": {}}
-)
+TODAY = Candidate("as recorded", "", "", "", 0, {"keys": {}})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -224,13 +222,8 @@ def screened(
 
 def finalists(trials: Sequence[Trial], today: Trial, count: int) -> list[Candidate]:
     """Those whose first limit is worth a calculation."""
-    ranked = dict(
-        zip(
-            (trial.part.name for trial in trials),
-            ranks([trial.standing for trial in trials]),
-            strict=True,
-        )
-    )
+    names = [trial.part.name for trial in trials]
+    ranked = dict(zip(names, ranks([trial.standing for trial in trials]), strict=True))
     orders = [
         sorted(trials, key=lambda one: (ranked[one.part.name], _nearest(one))),
         sorted(trials, key=lambda one: (one.objectives[:2], _nearest(one))),

@@ -43,7 +43,6 @@ class KeyEvidence:
         splitting: What keys that split transactions would bring; None if that would not help.
         longer: Keys of a longer time, under which most queries over a range of PartitionKeys would
             read one partition.
-        aliased: Whether the trace has aliases in place of keys.
     """
 
     traffic: TableTraffic

@@ -6,7 +6,6 @@ Only samples of keys leave the engine, so that memory does not grow with the len
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import Outcome
 from harness.trace.engine import Engine
-from harness.trace.head import ending
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.schema import FILES, columns, files
@@ -137,9 +135,8 @@ class TableTraffic:
         peak_per_s: Entities a second of the busiest 10 s, of all partitions together.
         keys: PartitionKeys and RowKeys of a sample of its entities.
         together: RowKeys that transactions wrote together, with their PartitionKey.
-        queries: Its queries, those that read most first.
+        queries: Those that read most first.
         ranges: Ranges of PartitionKeys that queries read, of a sample.
-        properties: Those of which the trace has values.
     """
 
     table: str
@@ -163,7 +160,6 @@ class TraceTables:
     def __init__(self, trace: Trace, scratch: Path) -> None:
         self._trace, self._scratch = trace, scratch
         self._engine = Engine(scratch, threads=2)
-        self._numbers = itertools.count()
         self._columns = columns(trace.properties, moved=trace.shows_rows)
         self._files = files(trace.properties, moved=trace.shows_rows)
 
@@ -172,8 +168,7 @@ class TraceTables:
 
     def overview(self) -> list[TableTraffic]:
         """The tables, the busiest first, without their keys and queries."""
-        found = self._rows(_TABLES, window_ms=WINDOW_S * 1000)
-        return [TableTraffic(*row) for row in found]
+        return [TableTraffic(*row) for row in self._rows(_TABLES, window_ms=WINDOW_S * 1000)]
 
     def looked_at(self, traffic: TableTraffic) -> TableTraffic:
         """The same with its keys and queries."""
@@ -193,9 +188,7 @@ class TraceTables:
             properties=tuple(
                 PropertySample(
                     name=name,
-                    values=tuple(
-                        sorted(value for (value,) in self._rows(_VALUES % name, table=table))
-                    ),
+                    values=tuple(sorted(one for (one,) in self._rows(_VALUES % name, table=table))),
                     together=tuple(
                         tuple(of) for (of,) in self._rows(_TIED % name, table=table) if of[1:]
                     ),
@@ -235,12 +228,8 @@ class TraceTables:
         )
 
     def _copied(self, select: str, trace: Trace, **values: Any) -> Trace:
-        file = self._scratch / f"{next(self._numbers)}.parquet"
-        values |= {"files": [*trace.files]}
-        metadata = {**trace.head.metadata(), **ending()}
         select = select.replace(FILES, self._files)
-        self._engine.copy(select, file, parameters=values, metadata=metadata)
-        return Trace(file)
+        return trace.copy(self._engine, select, self._scratch, values)
 
     def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         sql = sql.replace(FILES, self._files)

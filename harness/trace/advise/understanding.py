@@ -105,10 +105,8 @@ def understood(
 ) -> Understanding:
     """What ``keys``, PartitionKeys and RowKeys, are made of.
 
-    Args:
-        together: RowKeys that transactions wrote together, with their PartitionKey.
-        given: Regular expressions that override what is found, by key: see `fields_of`.
-        properties: Those that may be parts of new keys.
+    ``together`` are RowKeys that transactions wrote together, with their PartitionKey; ``given``
+    overrides what is found: see `fields_of`; ``properties`` may be parts of new keys.
     """
     layouts: dict[str, _Layout] = {}
     taken = {PARTITION_KEY, ROW_KEY, *(one.name for one in properties)}
@@ -222,9 +220,7 @@ def _given(texts: Sequence[str], pattern: str | None) -> _Layout | None:
     found = [match.groupdict("") for text in texts if (match := compiled.fullmatch(text))]
     if len(found) < _AGREEING * len(texts) or not found:
         return None
-    tokens = {}
-    for name in compiled.groupindex:
-        tokens[name] = _single([one[name] for one in found])
+    tokens = {name: _single([one[name] for one in found]) for name in compiled.groupindex}
     return _Layout(pattern, tokens)
 
 
