@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import select
+import subprocess
 import sys
 import tempfile
 import time
@@ -62,15 +63,11 @@ class _Child(ChildProcess):
     """A child that is asked by lines on its standard input, and answers by lines."""
 
     def __init__(self, command: Sequence[str], errors: IO[bytes], **environ: str) -> None:
-        self._read, write = os.pipe()
         self._unread = b""
-        with os.fdopen(write, "wb") as stdout:
-            super().__init__(
-                command,
-                stdout=stdout,
-                stderr=errors,
-                environ={"PYTHONPATH": str(_PACKAGES), **environ},
-            )
+        environ["PYTHONPATH"] = str(_PACKAGES)
+        super().__init__(command, stdout=subprocess.PIPE, stderr=errors, environ=environ)
+        assert self._popen.stdout is not None
+        self._output = self._popen.stdout
 
     def ask(self, line: str) -> None:
         assert self._popen.stdin is not None
@@ -84,8 +81,8 @@ class _Child(ChildProcess):
         while b"\n" not in self._unread:
             left_s = deadline - time.monotonic()
             data = b""
-            if left_s > 0 and select.select([self._read], [], [], left_s)[0]:
-                data = os.read(self._read, 65536)
+            if left_s > 0 and select.select([self._output], [], [], left_s)[0]:
+                data = os.read(self._output.fileno(), 65536)
             if not data:
                 raise SetupError("a process of the measurement ended or does not answer")
             self._unread += data
@@ -94,8 +91,7 @@ class _Child(ChildProcess):
 
     def stop(self) -> None:
         super().stop()
-        with contextlib.suppress(OSError):
-            os.close(self._read)
+        self._output.close()
 
 
 def generate(

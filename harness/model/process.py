@@ -133,7 +133,7 @@ class ChildProcess:
         self,
         command: Sequence[str],
         *,
-        stdout: IO[bytes],
+        stdout: IO[bytes] | int,
         stderr: IO[bytes] | None = None,
         cwd: Path | None = None,
         environ: Mapping[str, str] | None = None,
