@@ -106,7 +106,25 @@ class MeteringReport:
     final: bool
     in_flight: int
     attempts_in_flight: int
-    trace: list[bytes] = dataclasses.field(default_factory=list)
+    trace: list[bytes]
+
+    @classmethod
+    def of(cls, observer: Observer, url: str, now_s: float, *, final: bool) -> MeteringReport:
+        """What an observer counted since its last report, at ``now_s``, UTC."""
+        handed, books = observer.hand_over(), observer.books
+        delta, tally, behaviour = observer.drain(ended=final)
+        return cls(
+            url=url,
+            delta=delta,
+            tally=tally,
+            behaviour=behaviour,
+            handed=handed,
+            until_s=now_s,
+            final=final,
+            in_flight=len(books.pending),
+            attempts_in_flight=books.attempts_in_flight,
+            trace=[] if books.recorder is None else books.recorder.drain(now_s, final=final),
+        )
 
     def write(self, file: IO[bytes]) -> None:
         content: bytes = msgpack.packb(_reports().dump_python(self))
@@ -146,21 +164,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     listening: list[str] = []
 
     def report(*, final: bool) -> None:
-        until_s = clock()
-        handed = observer.hand_over()
-        delta, tally, behaviour = observer.drain(ended=final)
-        MeteringReport(
-            url=listening[0],
-            delta=delta,
-            tally=tally,
-            behaviour=behaviour,
-            handed=handed,
-            until_s=until_s,
-            final=final,
-            in_flight=len(observer.books.pending),
-            attempts_in_flight=observer.books.attempts_in_flight,
-            trace=[] if recorder is None else recorder.drain(until_s, final=final),
-        ).write(out)
+        MeteringReport.of(observer, listening[0], clock(), final=final).write(out)
 
     async def report_forever() -> None:
         due_s = time.monotonic()

@@ -117,7 +117,12 @@ def _operation(row: TracedOperation) -> Operation:
         ]
         return dataclasses.replace(whole, parts=tuple(parts))
     if isinstance(detail, TracedQuery):
-        keys = KeyRange(*detail.bounds)
+        keys = KeyRange(
+            partition_from=detail.partition_from,
+            partition_before=detail.partition_before,
+            row_from=detail.row_from,
+            row_before=detail.row_before,
+        )
         return dataclasses.replace(whole, key_range=keys, select=detail.selected, top=detail.top)
     return whole
 

@@ -11,20 +11,7 @@ from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
 
 def report_of(observer: Observer, *, final: bool) -> MeteringReport:
-    """What was counted since the last report."""
-    handed = observer.hand_over()
-    delta, tally, behaviour = observer.drain(ended=final)
-    return MeteringReport(
-        url="http://127.0.0.1:1",
-        delta=delta,
-        tally=tally,
-        behaviour=behaviour,
-        handed=handed,
-        until_s=START_S,
-        final=final,
-        in_flight=len(observer.books.pending),
-        attempts_in_flight=observer.books.attempts_in_flight,
-    )
+    return MeteringReport.of(observer, "http://127.0.0.1:1", START_S, final=final)
 
 
 def test_reports_are_read_as_they_were_written() -> None:
