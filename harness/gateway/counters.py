@@ -78,13 +78,6 @@ class _Sums:
     estimated: int = 0
     charged: int = 0
 
-    def add(self, other: _Sums | Count, requests: int) -> None:
-        self.requests += requests
-        self.entities += other.entities
-        self.returned += other.returned
-        self.estimated += other.estimated
-        self.charged += other.charged
-
 
 _Partition = tuple[str, str | None]
 """Table in lower case, and PartitionKey; None for several partitions, or none."""
@@ -110,8 +103,13 @@ class _Row:
         sums = self.counts.get(disposition)
         if sums is None:
             sums = self.counts[disposition] = _Sums()
-        sums.add(count, requests)
-        self.weight += requests + count.entities
+        entities = count.entities
+        sums.requests += requests
+        sums.entities += entities
+        sums.returned += count.returned
+        sums.estimated += count.estimated
+        sums.charged += count.charged
+        self.weight += requests + entities
 
 
 class Counters:
