@@ -55,6 +55,7 @@ def test_every_kind_of_operation_is_replayed(stress: Stress, host: str, tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.serial
 def test_a_watched_application_is_replayed_exactly(
     stress: Stress, host: str, tmp_path: Path, command: Command
 ) -> None:
