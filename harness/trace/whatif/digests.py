@@ -42,11 +42,10 @@ def _factor(length: int) -> int:
     return pow(256, length, _PRIME)
 
 
-def joined(first: Digests, then: Digests) -> Digests:
+def joined(first: Array, then: Digests) -> Array:
     """The digests of two texts, one behind the other, for each pair."""
-    prime = np.uint64(_PRIME)
-    value = (first.value * then.factor + then.value) % prime
-    return Digests(value, first.factor * then.factor % prime)
+    found: Array = (first * then.factor + then.value) % np.uint64(_PRIME)
+    return found
 
 
 def checksums_of(texts: Sequence[str]) -> Array:

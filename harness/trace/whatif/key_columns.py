@@ -233,7 +233,7 @@ class NewKeys:
         return f"{table.name}/{new}" if table.name else new
 
     def _filled(self, template: NewKey, places: Places) -> Array:
-        whole: Digests | None = None
+        whole: Array | None = None
         for part in template.parts:
             if isinstance(part, str):
                 one = digests_of([part])
@@ -243,9 +243,9 @@ class NewKeys:
                 one = self._table.texts[source].taken(part, pattern).at(places[source])
             else:
                 one = self._of_several(part, sources, places)
-            whole = one if whole is None else joined(whole, one)
+            whole = one.value if whole is None else joined(whole, one)
         assert whole is not None
-        return np.broadcast_to(whole.value, places[PARTITION_KEY].shape)
+        return np.broadcast_to(whole, places[PARTITION_KEY].shape)
 
     def _of_several(self, reference: Reference, sources: Iterable[str], places: Places) -> Digests:
         """What a reference takes of several sources."""
