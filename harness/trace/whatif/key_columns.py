@@ -49,6 +49,10 @@ class KeyTexts:
     def digests(self) -> Digests:
         return digests_of(self.texts)
 
+    @functools.cached_property
+    def checksums(self) -> Array:
+        return checksums_of(self.texts)
+
     def values(self, pattern: Pattern) -> tuple[list[dict[str, str] | None], Array]:
         """The values of each, by their names, and which of them the pattern matches."""
         if pattern not in self._values:
@@ -70,7 +74,8 @@ class KeyTexts:
                     for one in self.values(pattern)[0]
                 ]
             if function.divisor:
-                rests = checksums_of(found) % np.uint32(function.divisor)
+                checksums = self.checksums if whole else checksums_of(found)
+                rests = checksums % np.uint32(function.divisor)
                 self._taken[at] = _choices(function.choices).at(rests)
             else:
                 self._taken[at] = digests_of(list(map(function.of, found)))
