@@ -6,7 +6,6 @@ a text is the remainder of its bytes in UTF-8, as one number, by a prime of 32 b
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,16 +29,11 @@ class Digests(NamedTuple):
 
 def digests_of(texts: Sequence[str]) -> Digests:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    values = (int.from_bytes(one) % _PRIME for one in encoded)
-    factors = map(_factor, map(len, encoded))
-    return Digests(
-        np.fromiter(values, np.uint64, len(encoded)), np.fromiter(factors, np.uint64, len(encoded))
-    )
-
-
-@functools.lru_cache(4096)
-def _factor(length: int) -> int:
-    return pow(256, length, _PRIME)
+    values = [number % _PRIME for number in map(int.from_bytes, encoded)]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    longest = int(lengths.max(initial=0))
+    factors = np.array([pow(256, length, _PRIME) for length in range(longest + 1)], np.uint64)
+    return Digests(np.array(values, np.uint64), factors[lengths])
 
 
 def joined(first: Array, then: Digests) -> Array:
