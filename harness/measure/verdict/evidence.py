@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from functools import cached_property
 
 from harness.measure.counts.generator import BUSY_PERCENT, SampledGenerator
@@ -30,6 +31,8 @@ FEWEST_OPERATIONS = 100
 """Fewer operations have no 99th percentile."""
 REACHED_FROM = 0.95
 """Share of the wanted rate from which the rate counts as reached."""
+_OF_ONE = 0.9
+"""Share of the throttled attempts from which they are those of one partition."""
 GROWN_FROM = 2.0
 """Service latency has grown from this multiple of the latency under light load."""
 NEAR_FROM = 0.5
@@ -46,6 +49,15 @@ DOUBTFUL_FROM = 0.1
 """From a larger share of saturated seconds on, latencies are only upper bounds."""
 LATE_S = 0.5
 """An operation sent this much later than its pacer allowed was delayed by the generator."""
+
+
+def of_one_partition(throttled: Iterable[float], everything: float) -> bool:
+    """Whether hardly any attempt was throttled for a second partition.
+
+    A server throttles all the partitions that it serves. ``throttled`` are the throttled attempts
+    of each partition, ``everything`` is the sum of the run.
+    """
+    return max(throttled, default=0.0) >= _OF_ONE * everything
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart, ThrottlingPart
 from harness.measure.record.measured import CapacityPart
-from harness.measure.verdict.evidence import Evidence, best_over, named
+from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
@@ -139,7 +139,8 @@ def likely_words(evidence: Evidence) -> str:
     if not evidence.kind.throttles:
         return "an emulator throttles nothing, and the limits of what is in front of it are unknown"
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
-    if len(evidence.snapshot.partitions) > 1:
+    each = [part.throttled for part in evidence.snapshot.partitions]
+    if len(each) > 1 and not of_one_partition(each, evidence.snapshot.throttled):
         causes.append("busy neighbouring key ranges on one server")
     # A service that balances a table after a sudden rise throttles once, and then no more.
     course, length_s = evidence.throttling, evidence.snapshot.end - evidence.snapshot.start

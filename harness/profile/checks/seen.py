@@ -14,7 +14,7 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import GROWN_FROM
+from harness.measure.verdict.evidence import GROWN_FROM, of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, Kind
@@ -290,7 +290,9 @@ class Seen:
         if verdict.result == VerdictResult.OVER_TARGET:
             found = _exceeded(record) or ["partition"]
         elif throttled and found == ["unknown"]:
-            found = ["server"] if self.charges is None else ["partition", "throughput"]
+            found = ["partition" if self.one_throttled else "server"]
+            if self.charges is not None:
+                found = ["partition", "throughput"]
         elif not throttled and verdict.result not in _LIMITED:
             found = []
         elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:
@@ -313,6 +315,15 @@ class Seen:
         """The partition with the most throttled attempts; None without any."""
         parts = () if self.record is None else self.record.partitions
         return max(filter(_refused, parts), key=_refused, default=None)
+
+    @property
+    def one_throttled(self) -> bool:
+        """Whether one partition of several was throttled alone: no server's limit does that."""
+        record = self.record
+        if record is None or len(record.partitions) < 2:
+            return False
+        each = [_refused(part) for part in record.partitions]
+        return of_one_partition(each, sum(record.throttled.values()))
 
     @property
     def hot_row(self) -> bool:

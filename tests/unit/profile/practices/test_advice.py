@@ -69,6 +69,7 @@ def slow_answers(seconds: float) -> Evidence:
 
 GATHERED = in_transactions(HOT, 0.6)
 SERVED = snapshot_of({"p0": 200, "p1": 200}, throttled_per_s=1)
+ONE_OF_TWO = snapshot_of({"p0": 200, "p1": 200}, throttled_per_s=1, throttled=("p0",))
 LATE = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, "OperationTimedOut"))
 """A partition whose server does not answer in time, as while it is moved."""
 UNNAMED = snapshot_of({"p0": 2500}, throttled_per_s=1, answer=(504, ""))
@@ -131,6 +132,8 @@ KEYS = ("fields.key.prefix=p", "keys.partition_key={key}")
         (recorded(evidence(HOT), "keys.rows_per_partition=1", "mix.transaction=0"), ["hot-row"]),
         # A server throttles partitions that are far below their targets.
         (recorded(evidence(SERVED), "fields.key.values=2", *KEYS), ["hot-range", BATCH, RAMP]),
+        # It does not throttle one and spare another.
+        (recorded(evidence(ONE_OF_TWO), "fields.key.values=2", *KEYS), [FINER, BATCH, RAMP]),
         # The account throttles: another account, fewer requests.
         (recorded(evidence(BY_ACCOUNT)), [ACCOUNTS, BATCH, RAMP]),
         # Cosmos DB is advised by its own document, and has no such partitions to move.
