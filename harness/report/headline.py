@@ -182,7 +182,7 @@ def _full_machine(record: RunRecord) -> str:
     capacity = record.generator.capacity
     full = None if capacity is None else capacity.fullest
     share = "" if full is None else f" ({of_core(full.others_percent)} of its CPU)"
-    return f"Other processes{share} kept the machine busy: the endpoint's limit is unknown."
+    return f"Other processes kept the machine busy{share}: the endpoint's limit is unknown."
 
 
 def _over(record: RunRecord) -> str:

@@ -53,7 +53,7 @@ def passing_of(record: RunRecord) -> Passing | None:
     if not unknown:
         said = "the run does not show whether its conditions hold"
         if not failed and record.verdict.result in DOUBTFUL:
-            said = f"{held} in what was measured, and that does not show the limits of the endpoint"
+            said = f"{held} in what was measured, but the limits of the endpoint are unknown"
         return Passing("NOT DECIDED", "warn", said)
     words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"
     return Passing("NOT DECIDED", "warn", words)

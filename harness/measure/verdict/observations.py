@@ -133,11 +133,13 @@ def costly_words(evidence: Evidence) -> str:
 
 
 def likely_words(evidence: Evidence) -> str:
-    """What may throttle partitions far below their target, as far as the run allows for it."""
+    """What may throttle partitions far below their target; empty where the run shows no cause."""
     if evidence.kind.models_targets and evidence.enforced is None:
-        return "the limits that the gateway enforces are not known"
+        return "; the limits that the gateway enforces are not known"
     if not evidence.kind.throttles:
-        return "an emulator throttles nothing, and the limits of what is in front of it are unknown"
+        return (
+            "; an emulator throttles nothing, and the limits of what is in front of it are unknown"
+        )
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
     each = [part.throttled for part in evidence.snapshot.partitions]
     if len(each) > 1 and not of_one_partition(each, evidence.snapshot.throttled):
@@ -148,8 +150,8 @@ def likely_words(evidence: Evidence) -> str:
     if begins_s <= SUDDEN_S and course.stretches == 1 and begins_s + course.longest_s < length_s:
         causes.append("a load that rose faster than the service could balance the table")
     if not causes:
-        return "the run shows no cause"
-    return f"{agreed(len(causes), 'a possible cause is', 'possible causes are')} {listed(causes)}"
+        return ""
+    return f"; {agreed(len(causes), 'a possible cause is', 'possible causes are')} {listed(causes)}"
 
 
 def waiting_words(evidence: Evidence) -> str:

@@ -265,9 +265,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
         answer = costly_words(evidence)
         if by == "unknown":
             others = " of the others" if of_account else ""
-            answer = (
-                f". No limit is known to be the cause{others}; {likely_words(evidence)}{answer}"
-            )
+            answer = f". No limit is known to be the cause{others}{likely_words(evidence)}{answer}"
     return _verdict(
         VerdictResult.THROTTLED,
         by,
