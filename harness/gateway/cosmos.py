@@ -93,7 +93,9 @@ class CosmosLimits:
         self, charges: Mapping[Place, int], more: Mapping[Place, int], since_s: float
     ) -> Set[Place]:
         """Pass all requests of a second, unless one could be refused; see `Model.serve`."""
-        holds, loads = self._throughput.holds, self.loads(charges) + self.loads(more)
+        holds, loads = self._throughput.holds, self.loads(charges)
+        # A sum of counters would leave out physical partitions that are charged nothing.
+        loads.update(self.loads(more))
         doubtful = {at for at, charged in loads.items() if not holds(at, charged, since_s)}
         refused = set(more)
         for place, charged in charges.items():

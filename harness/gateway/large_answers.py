@@ -82,7 +82,7 @@ class CountedRest:
 
 
 class ReplacedRest:
-    """The pieces of a large body in which every match, of ``longest`` bytes, is replaced."""
+    """The pieces of a large body in which matches of at most ``longest`` bytes are replaced."""
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class Trace:
         return Trace(made)
 
     def copied(self, select: str, folder: Path, tell: Tell | None = None) -> Trace:
-        """The same in place of this one, which is closed; ``folder`` takes what needs memory."""
+        """The same in place of this one, which is closed; ``folder`` takes it."""
         with contextlib.closing(self), contextlib.closing(Engine(folder)) as engine:
             other = self.copy(engine, select, folder, {}, tell)
         other.damage, other.notes = self.damage, self.notes

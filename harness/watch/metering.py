@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import pickle
 import queue
@@ -149,9 +150,15 @@ def _reports() -> TypeAdapter[MeteringReport]:
     return TypeAdapter(MeteringReport)
 
 
-@functools.cache
-def _settings() -> TypeAdapter[MeteringSettings]:
-    return TypeAdapter(MeteringSettings)
+def settings_of(text: str) -> MeteringSettings:
+    """The settings as the command line has them; see `text_of`."""
+    given = json.loads(text)
+    return MeteringSettings(**given | {"properties": tuple(given["properties"])})
+
+
+def text_of(settings: MeteringSettings) -> str:
+    """JSON of the settings in ASCII: the path of a file may have bytes that are no UTF-8."""
+    return json.dumps(dataclasses.asdict(settings))
 
 
 async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
@@ -250,7 +257,7 @@ class MeteringProcess(ChildProcess):
         self._reports = reports
         self._first: queue.SimpleQueue[MeteringReport | None] = queue.SimpleQueue()
         self._log = log
-        text = _settings().dump_json(settings).decode()
+        text = text_of(settings)
         receiving, sending = os.pipe()
         with os.fdopen(sending, "wb") as stdout, log.open("wb") as stderr:
             super().__init__(
@@ -306,7 +313,7 @@ if __name__ == "__main__":
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        run(_meter(_settings().validate_json(sys.argv[1]), frames))
+        run(_meter(settings_of(sys.argv[1]), frames))
     except SetupError as error:
         print(error, file=sys.stderr)
         sys.exit(BAD_SETUP)

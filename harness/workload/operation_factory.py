@@ -204,9 +204,11 @@ class OperationFactory:
                 merged entity is never filled up.
             etag: Update or delete only if the entity still has this ETag.
         """
-        content = None if properties is None else self.__entities.marked(properties)
+        content = properties
         if properties is not None and fill and kind not in _MERGES:
             content = self.__entities.filled(partition_key, row_key, properties)
+        elif properties is not None:
+            content = self.__entities.marked(properties)
         return new_operation(
             kind=kind,
             partition_key=partition_key,

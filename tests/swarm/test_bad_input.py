@@ -18,10 +18,13 @@ from pathlib import Path
 import gevent
 import gevent.pool
 import pytest
+from azure.data.tables import TableServiceClient
 
+from harness.endpoint.endpoint import Endpoint
 from tests.support.locust_process import LocustProcess, Stress, forked, wait_until
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
@@ -78,6 +81,7 @@ NAMES = (
     "nothing listens",
     "no answer",
     "keys too long for Azurite",
+    "table not empty",
     "no allowed host",
     "no Azurite",
     "two processes",
@@ -91,6 +95,18 @@ def occupied() -> Iterator[int]:
     """A port that is taken, by somebody who never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def full_table(endpoint: Endpoint) -> Iterator[str]:
+    """A table with an entity in it, which stays."""
+    credential = named_key(endpoint)
+    with TableServiceClient(endpoint.url, credential=credential) as service:
+        with service.create_table("notempty") as table:
+            table.create_entity({"PartitionKey": "mine", "RowKey": "precious"})
+            yield "notempty"
+            assert [row["RowKey"] for row in table.list_entities()] == ["precious"]
+        service.delete_table("notempty")
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +130,7 @@ def cases(
     tmp_path_factory: pytest.TempPathFactory,
     recorder: Proxy,
     occupied: int,
+    full_table: str,
     without_azurite: str,
 ) -> dict[str, Case]:
     """Everything that is wrong."""
@@ -174,6 +191,11 @@ def cases(
         "keys too long for Azurite": Case(
             arguments=setting(f"keys.partition_key={'k' * 601}", "entity.size_bytes=4096"),
             words=("has 601 characters", "refuses more than 512", "1,024"),
+            asks=True,
+        ),
+        "table not empty": Case(
+            arguments=(*at, "--table", full_table),
+            words=(full_table, "not empty", "precious"),
             asks=True,
         ),
         "no allowed host": Case(

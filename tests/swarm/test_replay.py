@@ -86,7 +86,7 @@ def test_a_watched_application_is_replayed_exactly(
     assert replay.record.replay.sentences() == []
     folder = replay.folder / "out" / replay.record.run_id
     said = command.words("compare", watched, folder)
-    assert "B replays A: the same entities in each of 6 partitions (388), exactly." in said
+    assert " replays app: the same entities in each of 6 partitions (388), exactly." in said
 
 
 def test_one_recorded_table_goes_into_an_existing_one(
@@ -105,7 +105,7 @@ def test_one_recorded_table_goes_into_an_existing_one(
     folder = replay.folder / "out" / replay.record.run_id
     assert f"harness compare {path} out/{replay.record.run_id}" in replay.said
     said = command.words("compare", path, folder)
-    assert re.search(r"B replays A: the same entities in each of 3 partitions .*, exactly", said)
+    assert re.search(r" replays app: the same entities in each of 3 partitions .*, exactly", said)
 
 
 @pytest.mark.long

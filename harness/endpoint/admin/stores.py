@@ -20,15 +20,21 @@ def require_library(endpoint: Endpoint, name: str) -> None:
 
 def create_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
     """Create a container; one that exists is refused."""
-    client = container_client(endpoint, name, transport=AdminTransport(endpoint, budget))
-    with explained(endpoint, f"the container {name} cannot be created"), client:
+    transport = AdminTransport(endpoint, budget)
+    with (
+        explained(endpoint, f"the container {name} cannot be created"),
+        container_client(endpoint, name, transport=transport) as client,
+    ):
         client.create_container()
 
 
 def delete_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
     """Delete a container with its blobs."""
-    client = container_client(endpoint, name, transport=AdminTransport(endpoint, budget))
-    with explained(endpoint, f"the container {name} cannot be deleted"), client:
+    transport = AdminTransport(endpoint, budget)
+    with (
+        explained(endpoint, f"the container {name} cannot be deleted"),
+        container_client(endpoint, name, transport=transport) as client,
+    ):
         client.delete_container()
 
 

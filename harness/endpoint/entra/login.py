@@ -180,10 +180,13 @@ class Login(Credential):
             raise found
 
     def _fetch_once(self) -> None:
-        late = NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s")
         try:
-            with gevent.Timeout(FETCHED_WITHIN_S, late):
-                token = self._fetch()
+            try:
+                # No `Exception`, which the library would take for a failure of one kind of login.
+                with gevent.Timeout(FETCHED_WITHIN_S):
+                    token = self._fetch()
+            except gevent.Timeout:
+                raise NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s") from None
             self._take(token)
         except NoToken as error:
             if self._token is not None:

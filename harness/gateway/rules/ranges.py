@@ -247,7 +247,7 @@ class Ranges:
     def emptiest(self, now_s: float, *, other_than: int | None = None) -> int:
         """Return the server with the least recent load, and among equals with the fewest ranges.
 
-        It is ``other_than`` one, unless that is the only one.
+        It is not ``other_than``, unless that is the only one.
         """
         return min(
             (

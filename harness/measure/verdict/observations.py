@@ -141,7 +141,7 @@ def likely_words(evidence: Evidence) -> str:
             "; an emulator throttles nothing, and the limits of what is in front of it are unknown"
         )
     causes = [f"scans of many {evidence.unit.many}"] if evidence.queries_are_most else []
-    each = [part.throttled for part in evidence.snapshot.partitions]
+    each = [part.throttled for part in evidence.snapshot.single_partitions]
     if len(each) > 1 and not of_one_partition(each, evidence.snapshot.throttled):
         causes.append("busy neighbouring key ranges on one server")
     # A service that balances a table after a sudden rise throttles once, and then no more.

@@ -426,7 +426,12 @@ def observe(
         if operation.kind is not Kind.QUERY:
             for part in operation.parts or (operation,):
                 rows.add((operation.partition, part.row_key))
-        elif asked.row_from is None and asked.row_before is None and operation.top is None:
+        elif (
+            operation.partition_key != WHOLE_TABLE
+            and asked.row_from is None
+            and asked.row_before is None
+            and operation.top is None
+        ):
             # It scans more where its partition has more rows.
             scans[operation.partition] += 1
         parts += len(operation.parts) or 1

@@ -320,10 +320,10 @@ class Seen:
     def one_throttled(self) -> bool:
         """Whether one partition of several was throttled alone: no server's limit does that."""
         record = self.record
-        if record is None or len(record.partitions) < 2:
+        if record is None:
             return False
-        each = [_refused(part) for part in record.partitions]
-        return of_one_partition(each, sum(record.throttled.values()))
+        each = [_refused(part) for part in record.partitions if not part.partition.whole_table]
+        return len(each) > 1 and of_one_partition(each, sum(record.throttled.values()))
 
     @property
     def hot_row(self) -> bool:

@@ -237,9 +237,10 @@ def title_of(subjects: Sequence[Subject], ascii_only: bool = False) -> str:
 
 
 def headings(subjects: Sequence[Subject], ascii_only: bool = False) -> list[str]:
-    """The names of the runs, shortened for a column."""
+    """The names of the runs, shortened for a column where that tells them apart."""
     names = [printable(subject.name, ascii_only) for subject in subjects]
-    return [shortened(name, _NAME_WIDTH, ascii_only) for name in names]
+    short = [shortened(name, _NAME_WIDTH, ascii_only) for name in names]
+    return short if len(set(short)) == len(set(names)) else names
 
 
 def _regression_title(comparison: Comparison) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from harness.measure.record.record import RunRecord
 from harness.report.compare.differences import Subject
 from harness.report.compare.measures import Measure
+from harness.report.compare.outputs import headings
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
@@ -110,8 +111,8 @@ def trend(records: Sequence[RunRecord], measures: Iterable[Measure]) -> list[Cha
 
 def _runs(subjects: Sequence[Subject]) -> Iterable[tuple[tuple[str, str], int, RunRecord]]:
     """Every run with the name and the tone of its lines, and its place among the repeats."""
-    for number, subject in enumerate(subjects):
-        label = short(subject.name, _NAME_WIDTH), f"run-{number % _TONES}"
+    for number, (name, subject) in enumerate(zip(headings(subjects), subjects, strict=True)):
+        label = name, f"run-{number % _TONES}"
         for place, record in enumerate(subject.records):
             yield label, place, record
 

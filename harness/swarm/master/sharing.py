@@ -94,7 +94,7 @@ class Sharing:
         self.workers = live_workers(self._environment)
         self._run.took_part.update(self.workers)
         budgets = divided(max(1, len(self.workers)))
-        self._budgets = dict(zip(self.workers, budgets, strict=False))
+        self._budgets = dict(zip(self.workers, budgets[: len(self.workers)], strict=True))
 
     def needs(self, worker: str) -> bool:
         """True if the worker was there at the beginning: the run cannot go on without it."""

@@ -25,6 +25,7 @@ from harness.trace.replay.added_rows import Wanted, fill, keys_between
 from harness.trace.replay.operations import key_range, page_limit
 
 _MADE_ROWS = 100
+_MOST_READ = 50_000
 """Rows of a partition that is made up: as many as a transaction loads."""
 _ABSENT, _PRESENT, _FREE = 0, 1, 2
 """Whether a row was there at first; free is not known."""
@@ -157,7 +158,7 @@ class InitialRows:
 
     Attributes:
         contradictory: Writes whose outcome contradicts earlier ones, because they overlapped.
-        read: What queries read to the end, so that its rows are known.
+        read: What the first queries read to the end, so that its rows are known.
     """
 
     def __init__(self, head: TraceHead) -> None:
@@ -287,7 +288,7 @@ class InitialRows:
                 return
             found += earlier.found
             earlier.withdraw()
-        if not (cut or row.shape.estimated):
+        if self._learning and len(self.read) < _MOST_READ and not (cut or row.shape.estimated):
             self.read.add((name, key, query.bounds))
         keys = key_range(row._replace(detail=own))
         known, vote = self._found(table, key, keys, found, exact=exact)

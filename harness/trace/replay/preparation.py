@@ -70,6 +70,9 @@ def in_order_of_effect(rows: Iterable[TracedOperation]) -> Iterator[TracedOperat
         while held and (held[0].key is None or held[0].row.done_ms < row.at_ms):
             yield from _released(held.popleft(), writes)
         kind, (table, key) = row.shape.kind, (row.shape.table, row.partition_key)
+        if not held and kind in _SAME_ROWS:
+            yield row
+            continue
         one = _Held(row)
         if kind is _QUERY:
             keys = [of for of in writes if of[0] == table] if key == WHOLE_TABLE else [(table, key)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harness.model.entity import key_problem
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -60,18 +60,17 @@ class Selection:
             values = [part.properties for part in row.detail.each()]
         return any(not self.scheme.takes_properties(one, {}) for one in values)
 
-    def sent(self, row: TracedOperation) -> Iterator[TracedOperation]:
+    def sent(self, row: TracedOperation) -> Iterable[TracedOperation]:
         """The operations that are sent for one that is not left out."""
         scheme, kind, table = self.scheme, row.shape.kind, row.shape.table
         if scheme.identity or not scheme.applies_to(table) or row.partition_key is None:
-            yield row
-        elif kind is _QUERY:
-            yield from self._queries(row)
-        elif kind is _TRANSACTION:
-            yield from self._transactions(row)
-        else:
-            new = scheme.new_keys(table, row.partition_key, row.row_key or "", row.properties)
-            yield row._replace(partition_key=new[0], row_key=new[1])
+            return (row,)
+        if kind is _QUERY:
+            return self._queries(row)
+        if kind is _TRANSACTION:
+            return self._transactions(row)
+        new = scheme.new_keys(table, row.partition_key, row.row_key or "", row.properties)
+        return (row._replace(partition_key=new[0], row_key=new[1]),)
 
     def _transactions(self, row: TracedOperation) -> Iterator[TracedOperation]:
         detail, table = row.detail, row.shape.table

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from harness.measure.record.whatif import PricePart
@@ -152,7 +153,6 @@ class Rekeying:
             self.scheme.identity
             and self.unit is ENTITIES
             and not self._counted
-            and None not in batch.partition_keys
             and not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
         )
         columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
@@ -166,24 +166,30 @@ class Rekeying:
 
     def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
         """The loads in entities where every key stays as it is: one for each operation."""
-        shapes, counts = batch.shapes, amounts
+        shapes, counts, entities = batch.shapes, amounts, batch.entities
+        instants, keys = batch.at_ms, batch.partition_keys
+        origins: Sequence[int] = range(len(batch))
         numbers = collections.Counter(shapes)
         self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
         if any(shape.outcome.wanted_again for shape in numbers):
             counts = list(map(_wanted, shapes, counts, batch.details))
+        if None in keys:
+            known = [key is not None for key in keys]
+            self.price.unknown += known.count(False)
+            instants, shapes = list(compress(instants, known)), list(compress(shapes, known))
+            counts, entities = list(compress(counts, known)), list(compress(entities, known))
+            keys, origins = list(compress(keys, known)), list(compress(origins, known))
         if len(self._names) >= _KEPT:
             self._names.clear()
         for table in {shape.table for shape in numbers} - self._names.keys():
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
-        names = [
-            named[shape][key or ""] for shape, key in zip(shapes, batch.partition_keys, strict=True)
-        ]
+        names = [named[shape][key or ""] for shape, key in zip(shapes, keys, strict=True)]
         if asked := {shape for shape in numbers if shape.kind is _QUERY}:
             self.price.queries += sum(numbers[shape] for shape in asked)
             self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
             self.price.scanned += sum(
-                count for shape, count in zip(shapes, batch.entities, strict=True) if shape in asked
+                count for shape, count in zip(shapes, entities, strict=True) if shape in asked
             )
             counts = [
                 Scanned(count) if shape in asked else count
@@ -191,7 +197,7 @@ class Rekeying:
             ]
         if 0 in counts:
             counts = [count or NOTHING for count in counts]
-        return batch.at_ms, names, counts, range(len(batch))
+        return instants, names, counts, origins
 
     def _replaced(self, batch: Batch, amounts: list[int]) -> _Columns:
         loads: list[tuple[int, str, int, int]] = []

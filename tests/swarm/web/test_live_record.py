@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from harness.measure.record.record import RunRecord
+from harness.model.services.storage import AZURITE
 from harness.report.web.document import FRESH_FOR_S, State
 from harness.swarm.master.conductor import Conductor
 from harness.swarm.master.master_run import Loaded, Phase
@@ -23,7 +24,7 @@ RECORD = kept()
 class Plan:
     profile_name = "single-partition"
     run_id = RECORD.run_id
-    store = "table"
+    kind = AZURITE
 
 
 class OneRun:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from harness.measure.counts.ledger import Ledger
-from harness.watch.metering import MeteringReport
+from harness.watch.metering import MeteringReport, MeteringSettings, settings_of, text_of
 from harness.watch.observer import Observer
 from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
@@ -56,3 +58,16 @@ def test_a_broken_stream_is_its_end() -> None:
     content = pipe.getvalue()
     for length in (0, 2, 4, len(content) - 1):
         assert MeteringReport.read(io.BytesIO(content[:length])) is None
+
+
+@pytest.mark.parametrize("path", ["/a b/ü.toml", "/of \udcff bytes.toml"])
+def test_settings_are_read_as_they_were_written(path: str) -> None:
+    """The settings of a process pass its command line, also with a path that is no UTF-8."""
+    settings = MeteringSettings(
+        name="gateway-1",
+        upstream="http://127.0.0.1:1",
+        listen="[::1]:0",
+        limits=path,
+        properties=("customer", "region"),
+    )
+    assert settings_of(text_of(settings)) == settings
