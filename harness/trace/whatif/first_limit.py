@@ -31,7 +31,7 @@ _MOST_KEPT = 200_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Traffic:
+class RekeyedTraffic:
     """A trace under a scheme before limits, at any rate.
 
     Attributes:
@@ -89,7 +89,9 @@ class Traffic:
                 return
 
 
-def first_limit(traffic: Traffic, part: SchemePart, record: WhatIfRecord) -> FirstLimitPart | None:
+def first_limit(
+    traffic: RekeyedTraffic, part: SchemePart, record: WhatIfRecord
+) -> FirstLimitPart | None:
     """The least multiple of the traffic that is throttled, by bisection.
 
     None if there is none up to that of the record.

@@ -14,7 +14,7 @@ from harness.model.errors import SetupError, cut
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Trace
 from harness.trace.row_properties import moves
-from harness.trace.whatif.first_limit import Traffic, first_limit
+from harness.trace.whatif.first_limit import RekeyedTraffic, first_limit
 from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
 from harness.trace.whatif.rows_before import need_counts, require_rows_of, rows_before
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_properties, require_table
@@ -103,7 +103,7 @@ def what_if(
     needed = need_counts(trace, every) if ordered else [False] * len(every)
     counted = rows_before(trace, rows_said, progress) if any(needed) else None
     for scheme, needs in zip(every, needed, strict=True):
-        traffic = Traffic(
+        traffic = RekeyedTraffic(
             trace=trace,
             scheme=scheme,
             limits=limits,

@@ -65,4 +65,4 @@ def test_conditions_that_hold_decide_nothing_where_the_run_was_in_doubt() -> Non
     verdict = altered(RECORD.verdict, result="client_limited")
     changes = {"exit_code": 3, "conditions": parts, "verdict": verdict}
     passing = passing_of(RECORD.model_copy(update=changes))
-    assert str(passing).startswith("NOT DECIDED: all 3 conditions hold in what was measured, and")
+    assert str(passing).startswith("NOT DECIDED: all 3 conditions hold in what was measured, but")
