@@ -86,7 +86,7 @@ def test_a_watched_application_is_replayed_exactly(
     assert replay.record.replay.sentences() == []
     folder = replay.folder / "out" / replay.record.run_id
     said = command.words("compare", watched, folder)
-    assert " replays app: the same entities in each of 6 partitions (388), exactly." in said
+    assert "replay replays watch: the same entities in each of 6 partitions (388), exactly." in said
 
 
 def test_one_recorded_table_goes_into_an_existing_one(
