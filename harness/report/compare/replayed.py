@@ -101,7 +101,8 @@ def _reasons(one: Subject, other: Subject, part: ReplayPart, names: Sequence[str
         )
     unsent = record.counts.waiting + record.counts.dropped + record.counts.in_flight
     if unsent:
-        yield f"{replay} did not finish {counted(unsent, 'operation')} that were due."
+        were = agreed(unsent, "was", "were")
+        yield f"{replay} did not finish {counted(unsent, 'operation')} that {were} due."
     for name, run in ((first, original), (replay, record)):
         if throttled := sum(run.throttled.values()):
             were = agreed(throttled, "was", "were")
