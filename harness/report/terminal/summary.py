@@ -465,7 +465,6 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
         title_align="left",
         subtitle=None if limit is None else Text(f"limited by {limit}", "dim"),
         subtitle_align="left",
-        padding=(1, 1),
     )
 
 
