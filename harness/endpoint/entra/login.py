@@ -181,19 +181,21 @@ class Login(Credential):
 
     def _fetch_once(self) -> None:
         try:
-            try:
-                # No `Exception`, which the library would take for a failure of one kind of login.
-                with gevent.Timeout(FETCHED_WITHIN_S):
-                    token = self._fetch()
-            except gevent.Timeout:
-                raise NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s") from None
-            self._take(token)
+            self._take(self._fetched())
         except NoToken as error:
             if self._token is not None:
                 self._tell(self._failed(self._token, error))
             raise
         finally:
             self._underway = None
+
+    def _fetched(self) -> Token:
+        try:
+            # No `Exception`, which the library would take for a failure of one kind of login.
+            with gevent.Timeout(FETCHED_WITHIN_S):
+                return self._fetch()
+        except gevent.Timeout:
+            raise NoToken(f"no token of Entra ID within {FETCHED_WITHIN_S:g} s") from None
 
     def _take(self, token: Token) -> None:
         now_s, old = self._clock(), self._token

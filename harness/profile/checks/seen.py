@@ -290,9 +290,8 @@ class Seen:
         if verdict.result == VerdictResult.OVER_TARGET:
             found = _exceeded(record) or ["partition"]
         elif throttled and found == ["unknown"]:
-            found = ["partition" if self.one_throttled else "server"]
-            if self.charges is not None:
-                found = ["partition", "throughput"]
+            of_storage = ["partition" if self.one_throttled else "server"]
+            found = of_storage if self.charges is None else ["partition", "throughput"]
         elif not throttled and verdict.result not in _LIMITED:
             found = []
         elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:

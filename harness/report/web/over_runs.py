@@ -14,9 +14,7 @@ from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.web.frame import Chart, Line, middles, together
 from harness.report.web.heat_maps import key_heat, percentiles
-from harness.report.web.tables import short
 
-_NAME_WIDTH = 24
 _MOST_HEAT_MAPS = 6
 _TONES = 8
 """Colours of runs."""
@@ -56,11 +54,12 @@ def courses(subjects: Sequence[Subject]) -> dict[str, Chart]:
     if latencies:
         title = "p99 of service latency in ms, since the load began"
         made["chart-p99"] = Chart(title=title, lines=latencies, log=True)
+    names = headings(subjects)
     for number, subject in enumerate(subjects[:_MOST_HEAT_MAPS]):
         heat = subject.records[0].heat
         if heat is None or not heat.ranges or not subject.records[0].series:
             continue
-        title = f"{short(subject.name, _NAME_WIDTH)}: {unit.rate}"
+        title = f"{names[number]}: {unit.rate}"
         shown = key_heat(subject.records[0], heat, title, unit.many)
         # The time of all charts begins with the load of each run.
         made[f"chart-heat-{number}"] = dataclasses.replace(shown, began=None, bands=(), marks=())
