@@ -21,7 +21,7 @@ from harness.commands.common import (
 )
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.model.errors import SetupError, cut
-from harness.model.process import search_rarely
+from harness.model.process import search_rarely, this_process_runs_on
 from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
@@ -33,6 +33,8 @@ from harness.trace.whatif.whatif import what_if
 
 _MOST_WIDTH = 140
 _MOST_SCHEMES = 12
+_LONG = 500_000
+"""Operations from which on processes of their own gain more time than they need to start."""
 _MOST_FACTOR = 10_000.0
 """Up to this multiple of the traffic a first limit is looked for."""
 
@@ -118,6 +120,7 @@ class WhatIf:
         rows = any(scheme.properties for scheme in schemes)
         with opened(args.file, Progress("reading the log"), rows=rows) as trace:
             progress = Steps(trace.operations)
+            processes = len(this_process_runs_on().cores) if trace.operations >= _LONG else 1
             found = what_if(
                 trace,
                 schemes,
@@ -128,6 +131,7 @@ class WhatIf:
                 most_factor=0.0 if args.rate is None else _MOST_FACTOR,
                 version=__version__,
                 rows_said=dict(args.rows),
+                processes=processes,
                 progress=progress,
             )
             progress.end()

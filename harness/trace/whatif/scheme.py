@@ -81,7 +81,9 @@ class Scheme:
         question: str,
         table: str,
         patterns: Mapping[str, re.Pattern[str]],
+        content: Mapping[str, Any],
     ) -> None:
+        self._content = content
         sources = [key.sources(one) for key in (partition_key, row_key) for one in key.by_row]
         self.properties = tuple(sorted(frozenset[str]().union(*sources) - _KEYS))
         self.name, self.question, self.table = name, question, table.lower()
@@ -95,6 +97,9 @@ class Scheme:
         self.identity = (
             self.keeps_row_key and partition_key.text == f"{{{PARTITION_KEY}}}" and not patterns
         )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return parse_scheme, (self.name, self._content, self.name)
 
     def applies_to(self, table: str) -> bool:
         return not self.table or table.lower() == self.table
@@ -263,6 +268,7 @@ def parse_scheme(name: str, content: Mapping[str, Any], file: str) -> Scheme:
         question=settings.question,
         table=settings.table,
         patterns=patterns,
+        content=content,
         **templates,
     )
 

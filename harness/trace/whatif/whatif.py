@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import multiprocessing
+import signal
+from collections.abc import Generator, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -11,12 +18,19 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.whatif import PhysicalPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
+from harness.model.process import search_rarely
+from harness.trace.head import TraceError
 from harness.trace.operations import ASSUMED_PROPERTIES
-from harness.trace.reader import Trace
+from harness.trace.reader import Damage, Trace
 from harness.trace.row_properties import moves
 from harness.trace.whatif.first_limit import RekeyedTraffic, first_limit
 from harness.trace.whatif.projection import BACKOFF, DRAWS, Progress, Projection
-from harness.trace.whatif.rows_before import need_counts, require_rows_of, rows_before
+from harness.trace.whatif.rows_before import (
+    RowsBefore,
+    need_counts,
+    require_rows_of,
+    rows_before,
+)
 from harness.trace.whatif.scheme import Scheme, as_recorded, require_properties, require_table
 
 _NO_ORDER = (
@@ -46,6 +60,140 @@ def _capacity(limits: GatewayLimits) -> dict[str, Any]:
     }
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Calculated:
+    """What was calculated for a scheme, and what was seen of the trace meanwhile."""
+
+    part: SchemePart
+    tables: frozenset[str]
+    first_ms: int
+    last_ms: int
+    damage: Damage
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Calculation:
+    """What is to be calculated for a scheme; it can be sent to another process.
+
+    Attributes:
+        record: The rates and limits; its schemes are not read.
+        rows, before: As of a `RekeyedTraffic`.
+        draws: As of a `Projection`.
+    """
+
+    scheme: Scheme
+    limits: GatewayLimits
+    record: WhatIfRecord
+    rows: bool
+    before: RowsBefore | None
+    draws: int
+
+    def of(self, trace: Trace, progress: Progress) -> _Calculated:
+        """Read the trace and calculate; a `SetupError` if it has no operation that can be read."""
+        scheme, record = self.scheme, self.record
+        traffic = RekeyedTraffic(
+            trace=trace,
+            scheme=scheme,
+            limits=self.limits,
+            rows=self.rows,
+            before=self.before,
+            progress=progress,
+        )
+        projection = Projection(
+            traffic.rekeying(),
+            self.limits,
+            rate=record.rate,
+            started_s=record.started_at,
+            draws=self.draws,
+        )
+        tables: set[str] = set()
+        first_ms = last_ms = 0
+        for batch in trace.batches():
+            projection.add(batch)
+            progress(scheme.name, len(batch))
+            first_ms = first_ms if tables else batch.at_ms[0]
+            last_ms = batch.at_ms[-1]
+            tables.update(shape.table for shape in batch.shapes)
+        if not tables:
+            raise SetupError(f"{cut(trace.path.name)} has no readable operation")
+        part = projection.finish()
+        if moved := moves(trace, scheme):
+            price = dataclasses.replace(part.price, moved=moved)
+            part = part.model_copy(update={"price": price})
+        if record.most_factor:
+            first = first_limit(traffic, part, record)
+            part = part.model_copy(update={"first_limit": first})
+        return _Calculated(part, frozenset(tables), first_ms, last_ms, trace.damage)
+
+
+def _calculate(calculation: _Calculation, path: Path, parent: Connection) -> None:
+    """Work of a process of its own: sends steps, and at last what was calculated or an error."""
+    # Ctrl-C reaches all processes of a terminal; the parent ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    search_rarely()
+    try:
+        with contextlib.closing(Trace(path)) as trace:
+            parent.send(calculation.of(trace, lambda *step: parent.send(step)))
+    except (SetupError, TraceError, OSError) as error:
+        parent.send(error)
+
+
+def _side_by_side(
+    calculations: Sequence[_Calculation], trace: Trace, progress: Progress, processes: int
+) -> Generator[_Calculated]:
+    """The results in the same order, calculated in so many processes at a time."""
+    context = multiprocessing.get_context("spawn")
+    waiting = collections.deque(enumerate(calculations))
+    running: dict[Connection, int] = {}
+    children: dict[int, SpawnProcess] = {}
+    steps: dict[int, tuple[str, int]] = {}
+    ready: dict[int, _Calculated] = {}
+    place = 0
+    try:
+        while place < len(calculations):
+            while waiting and len(running) < processes:
+                number, calculation = waiting.popleft()
+                mine, its = context.Pipe(duplex=False)
+                child = context.Process(target=_calculate, args=(calculation, trace.path, its))
+                child.start()
+                its.close()
+                children[number], running[mine] = child, number
+            for connection in {*running}.intersection(wait([*running])):
+                number = running[connection]
+                match _received(connection, children[number]):
+                    case _Calculated() as one:
+                        ready[number] = one
+                        del running[connection]
+                    case step, operations:
+                        before, done = steps.get(number, ("", 0))
+                        steps[number] = step, operations + (done if step == before else 0)
+            # One step at a time is shown: that of the first scheme that is not ready.
+            if place in steps:
+                progress(*steps.pop(place))
+            while place in ready:
+                yield ready.pop(place)
+                place += 1
+    finally:
+        for child in children.values():
+            child.terminate()
+            child.join()
+
+
+def _received(connection: Connection, child: SpawnProcess) -> _Calculated | tuple[str, int]:
+    """What a child sent; its error is raised here."""
+    try:
+        said = connection.recv()
+    except EOFError:
+        child.join()
+        raise SetupError(
+            f"a process that calculated a scheme ended with exit code {child.exitcode}; if the "
+            "memory of this machine is short, give fewer schemes at once"
+        ) from None
+    if isinstance(said, Exception):
+        raise said
+    return said  # type: ignore[no-any-return]
+
+
 def what_if(
     trace: Trace,
     schemes: Sequence[Scheme],
@@ -59,6 +207,7 @@ def what_if(
     rows_said: Mapping[str, int] = MappingProxyType({}),
     recorded: bool = True,
     backoff: bool = True,
+    processes: int = 1,
     progress: Progress = lambda step, operations: None,
 ) -> WhatIfRecord:
     """The recorded keys and ``schemes`` side by side.
@@ -70,6 +219,7 @@ def what_if(
         rows_said: How many rows tables had before the trace; see `rows_before`.
         recorded: Whether the recorded keys come first; who joins schemes without them ranks them.
         backoff: Also calculate with retries.
+        processes: So many schemes are calculated at the same time, each in a process of its own.
 
     Raises:
         SetupError: the trace has no operation, none on the table of a scheme, or no values of its
@@ -93,52 +243,41 @@ def what_if(
         require_properties(scheme, trace.properties)
     # An upsert of a row that is there costs more request units; entities count in queries alone.
     rows = limits.units is not None or next(trace.queries(), None) is not None
-    parts: list[SchemePart] = []
-    first_ms = last_ms = 0
-    tables: set[str] = set()
     every = ([as_recorded()] if recorded else []) + [*schemes]
     draws = (DRAWS if trace.operations <= _MOST_DRAWN else 1) if backoff else 0
     # Ranges of aliases without order have no rows.
     ordered = trace.head.keeps_order
     needed = need_counts(trace, every) if ordered else [False] * len(every)
     counted = rows_before(trace, rows_said, progress) if any(needed) else None
-    for scheme, needs in zip(every, needed, strict=True):
-        traffic = RekeyedTraffic(
-            trace=trace,
+    calculations = [
+        _Calculation(
             scheme=scheme,
             limits=limits,
+            record=record,
             rows=rows,
             before=counted if needs else None,
-            progress=progress,
+            draws=draws,
         )
-        projection = Projection(
-            traffic.rekeying(), limits, rate=rate, started_s=started_s, draws=draws
-        )
-        for batch in trace.batches():
-            projection.add(batch)
-            progress(scheme.name, len(batch))
-            if not parts:
-                if not tables:
-                    first_ms = batch.at_ms[0]
-                tables.update(shape.table for shape in batch.shapes)
-            last_ms = batch.at_ms[-1]
-        if not parts:
-            if not tables:
-                raise SetupError(f"{cut(trace.path.name)} has no readable operation")
-            for tried in schemes:
-                require_table(tried, tables)
-            require_rows_of(rows_said, tables)
-        part = projection.finish()
-        if moved := moves(trace, scheme):
-            price = dataclasses.replace(part.price, moved=moved)
-            part = part.model_copy(update={"price": price})
-        if most_factor:
-            first = first_limit(traffic, part, record)
-            part = part.model_copy(update={"first_limit": first})
-        parts.append(part)
-    found = {
-        "seconds": (last_ms - first_ms) / 1000,
-        "damage": (*trace.damage.sentences(), *(() if ordered else (_NO_ORDER,))),
-        "schemes": ranked(parts),
+        for scheme, needs in zip(every, needed, strict=True)
+    ]
+    calculated = (
+        _side_by_side(calculations, trace, progress, processes)
+        if processes > 1
+        else (calculation.of(trace, progress) for calculation in calculations)
+    )
+    found: list[_Calculated] = []
+    with contextlib.closing(calculated):
+        for one in calculated:
+            if not found:
+                for tried in schemes:
+                    require_table(tried, one.tables)
+                require_rows_of(rows_said, one.tables)
+            found.append(one)
+    first, damage = found[0], trace.damage
+    damage.rows, damage.reason = first.damage.rows, damage.reason or first.damage.reason
+    update = {
+        "seconds": (first.last_ms - first.first_ms) / 1000,
+        "damage": (*damage.sentences(), *(() if ordered else (_NO_ORDER,))),
+        "schemes": ranked([one.part for one in found]),
     }
-    return record.model_copy(update=found)
+    return record.model_copy(update=update)
