@@ -13,9 +13,10 @@ from harness.endpoint.address import address_of, kind_and_account
 from harness.measure.record.findings import RecordPart
 from harness.model.errors import SetupError
 from harness.model.services import (
-    EMBEDDED,
     SERVICES,
+    server_of_session,
     service_named,
+    service_of,
     service_of_session,
     service_provisioned,
 )
@@ -251,11 +252,15 @@ def _kind_option(parser: argparse.ArgumentParser) -> None:
 
 def _kind_of(args: argparse.Namespace, profile: Profile) -> Service:
     """The kind that was given, or the one that the profile implies."""
+    server = server_of_session(profile.session.kind)
     if args.host_kind is not None:
-        return service_named(args.host_kind)
+        kind = service_named(args.host_kind)
+        return kind if kind.server == server else service_of(server, emulated=kind.emulated)
     if profile.hosts:
-        kind, _ = kind_and_account(address_of(profile.hosts[0], "hosts"), "hosts")
-        if kind != EMBEDDED:
+        address = address_of(profile.hosts[0], "hosts", server)
+        kind, _ = kind_and_account(address, "hosts", server)
+        if not kind.emulated:
             return kind
     in_units = profile.endpoint.provisioned_ru_per_s is not None
-    return service_of_session(profile.session.kind) or service_provisioned(in_units=in_units)
+    only = service_of_session(profile.session.kind, emulated=False)
+    return only or service_provisioned(in_units=in_units)

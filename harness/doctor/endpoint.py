@@ -30,7 +30,8 @@ from harness.endpoint.admin.permissions import (
     try_operations,
 )
 from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told, recognised
-from harness.endpoint.admin.tables import leftovers, new_table_name
+from harness.endpoint.admin.stores import leftovers
+from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import Endpoint, endpoint_from
 from harness.gateway.addresses import COUNTERS_PATH
 from harness.model.errors import SetupError

@@ -21,7 +21,7 @@ from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.outcome import Result
 from harness.model.partition import account_of
-from harness.model.services.service import Service
+from harness.model.services.service import Server, Service
 
 _SEPARATORS = re.compile(r"[,\s]+")
 
@@ -117,13 +117,19 @@ class Credentials:
         """True where a login is used; a `SetupError` if the mode in the environment is invalid."""
         return auth_mode(self._environ) == LOGIN_MODE
 
-    def accounts(self, hosts: str, option: str = "-H") -> Accounts:
+    def accounts(self, hosts: str, option: str = "-H", server: Server | None = "table") -> Accounts:
         """The accounts at ``hosts``; see `accounts_from`."""
-        return accounts_from(hosts, self._environ, option, self._logins)
+        return accounts_from(hosts, self._environ, option, self._logins, server)
 
-    def permitted(self, hosts: str, remote_ok: str | None, option: str = "-H") -> Accounts:
+    def permitted(
+        self,
+        hosts: str,
+        remote_ok: str | None,
+        option: str = "-H",
+        server: Server | None = "table",
+    ) -> Accounts:
         """The accounts at ``hosts``; also a `SetupError` where `consent_problem` has one."""
-        accounts = self.accounts(hosts, option)
+        accounts = self.accounts(hosts, option, server)
         if (problem := consent_problem(accounts, remote_ok)) is not None:
             raise SetupError(problem)
         return accounts
@@ -134,15 +140,18 @@ def accounts_from(
     environ: Mapping[str, str] = os.environ,
     option: str = "-H",
     logins: Logins | None = None,
+    server: Server | None = "table",
 ) -> Accounts:
     """The accounts at ``hosts``: values of ``option``, separated by commas or blanks.
 
-    A `SetupError` says which address or credential is wrong, or why accounts do not go together.
+    ``server`` is what requests are for; None takes what the addresses tell, or else tables. A
+    `SetupError` says which address or credential is wrong, or why accounts do not go together.
     """
     given = listed(hosts)
     alone, logins = len(given) == 1, logins or Logins(environ)
     endpoints = [
-        endpoint_from(host, environ, alone=alone, option=option, logins=logins) for host in given
+        endpoint_from(host, environ, alone=alone, option=option, logins=logins, server=server)
+        for host in given
     ]
     for place, endpoint in enumerate(endpoints):
         for earlier in endpoints[:place]:

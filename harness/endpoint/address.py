@@ -1,4 +1,4 @@
-"""Addresses of table services, and the kind and account that they imply.
+"""Addresses of services, and the kind and account that they imply.
 
 Azure's own host names are Storage or Cosmos DB, and their first label is the account. Loopback is
 Azurite. Any other host is taken for the custom domain of a storage account, which may have the
@@ -15,11 +15,15 @@ from urllib.parse import SplitResult, urlsplit
 from harness.model.auth_mode import CONNECTION_STRING, KEY, SAS_TOKEN
 from harness.model.errors import SetupError
 from harness.model.hosts import host_of, is_loopback
-from harness.model.services import EMBEDDED, SERVICES, USUAL
-from harness.model.services.service import Service
+from harness.model.services import SERVICES, USUAL, service_of
+from harness.model.services.service import Server, Service
 
-_TABLE_SUFFIXES = tuple(suffix for service in SERVICES for suffix in service.hosts)
-_OF_AZURE = (*_TABLE_SUFFIXES, *(suffix for service in SERVICES for suffix in service.other_hosts))
+_TABLE_SUFFIXES = tuple(
+    suffix for service in SERVICES if service.store == "table" for suffix in service.hosts
+)
+_OF_AZURE = tuple(
+    suffix for service in SERVICES for suffix in (*service.hosts, *service.other_hosts)
+)
 _STORAGE_SUFFIXES = tuple(suffix.removeprefix(".table") for suffix in USUAL.hosts)
 TABLE_HOSTS = (
     *(f"*{suffix}" for suffix in _TABLE_SUFFIXES),
@@ -29,28 +33,34 @@ TABLE_HOSTS = (
 # Lower case only, and shorter than any key: a key never passes as an account name.
 _ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,43}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
-_EXAMPLE = "https://ACCOUNT.table.core.windows.net or http://127.0.0.1:10002"
 
 
-def address_of(host: str, option: str = "-H") -> SplitResult:
+def _example(server: Server | None) -> str:
+    server = server or USUAL.server
+    host = service_of(server, emulated=False).hosts[0]
+    return f"https://ACCOUNT{host} or http://127.0.0.1:{service_of(server, emulated=True).port}"
+
+
+def address_of(host: str, option: str = "-H", server: Server | None = "table") -> SplitResult:
     """The parts of the URL ``host``, without default port and trailing slash.
 
-    A `SetupError` says why ``host`` is not an address, or what it contains besides one. ``option``
-    is the option that gave it, for the messages.
+    A `SetupError` says why ``host`` is not an address, or what it contains besides one. For the
+    messages, ``option`` is the option that gave it, and ``server`` what requests are for.
     """
+    example = _example(server)
     if "accountkey=" in host.lower() or "sharedaccesssignature=" in host.lower():
         raise SetupError(
             f"{option} is a connection string, and others can read a command line: put it into "
-            f"{CONNECTION_STRING} and give {option} only the address, such as {_EXAMPLE}"
+            f"{CONNECTION_STRING} and give {option} only the address, such as {example}"
         )
     try:
         parts = urlsplit(host.strip())
         port = parts.port
     except ValueError:
-        raise SetupError(f"{option} is not a URL; it should look like {_EXAMPLE}") from None
+        raise SetupError(f"{option} is not a URL; it should look like {example}") from None
     if "@" in parts.netloc:
         raise SetupError(
-            f"{option} contains a user name or password, which table services do not use: give "
+            f"{option} contains a user name or password, which storage services do not use: give "
             f"{option} only the address, and put the credential into {KEY} or {SAS_TOKEN}"
         )
     if parts.query or parts.fragment or "?" in host or "#" in host:
@@ -59,7 +69,7 @@ def address_of(host: str, option: str = "-H") -> SplitResult:
             f"SAS into {SAS_TOKEN}, and give {option} only the part before the question mark"
         )
     if parts.scheme not in ("http", "https") or host_of(parts.netloc) is None:
-        raise SetupError(f"{option} is not an http or https URL; it should look like {_EXAMPLE}")
+        raise SetupError(f"{option} is not an http or https URL; it should look like {example}")
     name = (parts.hostname or "").rstrip(".")
     # The SDK treats http://localhost:PORT as the Cosmos emulator, with another protocol dialect.
     name = "127.0.0.1" if name == "localhost" else name
@@ -74,32 +84,42 @@ def address_of(host: str, option: str = "-H") -> SplitResult:
     return SplitResult(parts.scheme, netloc, parts.path.rstrip("/"), "", "")
 
 
-def kind_and_account(address: SplitResult, option: str = "-H") -> tuple[Service, str]:
+def kind_and_account(
+    address: SplitResult, option: str = "-H", server: Server | None = "table"
+) -> tuple[Service, str]:
     """The kind and the account that an address implies; the account may be empty.
 
-    A `SetupError` says why it is not the address of a table service; ``option`` gave it.
+    ``server`` is what requests are for; None takes what the address tells, or else tables. A
+    `SetupError` says why it is not the address of such a service; ``option`` gave it.
     """
     name = address.hostname or ""
     in_path = address.path.lstrip("/")
     for kind in SERVICES:
         if name.endswith((*kind.hosts, *kind.other_hosts)):
+            if server not in (None, kind.server):
+                raise SetupError(
+                    f"{name} is an address of {kind.described}{kind.reached}; a {server} service "
+                    f"looks like {_example(server)}"
+                )
             account = name.split(".", 1)[0]
             if in_path:
                 raise SetupError(f"{option} has a path, but {name} takes none")
-            if kind == USUAL and account.endswith("-secondary"):
+            if not kind.charges and account.endswith("-secondary"):
                 raise SetupError(
                     f"{name} is the read-only secondary endpoint of an account: use the primary one"
                 )
             return kind, account
+    server = server or USUAL.server
     if name.endswith(_STORAGE_SUFFIXES):
         raise SetupError(
-            f"{name} is not the address of a table service; it should look like {_EXAMPLE}"
+            f"{name} is not the address of a {server} service; it should look like "
+            f"{_example(server)}"
         )
     if in_path and not is_account_name(in_path):
         raise SetupError(
             f"the path of {option} is not an account name (lower case letters, digits, hyphens)"
         )
-    return EMBEDDED if is_loopback(name) else USUAL, in_path
+    return service_of(server, emulated=is_loopback(name)), in_path
 
 
 def is_table_host(name: str) -> bool:
@@ -108,7 +128,7 @@ def is_table_host(name: str) -> bool:
 
 
 def is_of_azure(hostname: str) -> bool:
-    """Whether ``hostname`` is one that only Azure gives, to an account with tables."""
+    """Whether ``hostname`` is one that only Azure gives, to an account of a known service."""
     return hostname.endswith(_OF_AZURE)
 
 

@@ -24,7 +24,7 @@ from harness.endpoint.address import address_of, is_account_name, kind_and_accou
 from harness.model.auth_mode import ACCOUNT, CONNECTION_STRING, KEY, SAS_TOKEN
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.services.service import Service
+from harness.model.services.service import Server, Service
 
 # The emulator's published development account: the same on every machine, no secret.
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -40,14 +40,13 @@ _BLOCK_BYTES = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
-_WANTED = "rwdlacu on services t, resource types sco"
 _TABLE_RIGHTS = {"r": "read", "a": "add", "u": "update", "d": "delete"}
 _ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
 _RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
 
 
 class Refusal(NamedTuple):
-    """An error response. The code is empty where the response is not a table service's.
+    """An error response. The code is empty where the response is not the service's.
 
     ``challenge`` is its header ``WWW-Authenticate``, which names the tenant that is trusted.
     """
@@ -75,6 +74,11 @@ class Credential(abc.ABC):
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
         """The header of a request for this path, without its query, as it is sent; may be empty."""
 
+    def authorization_of(self, text: str) -> str:
+        """The header of a request whose protocol has ``text`` signed; may be empty."""
+        # Only a key signs anything.
+        return self.authorization("", "", "", "")
+
     @abc.abstractmethod
     def for_sdk(self) -> dict[str, Any]:
         """Keywords for a client of the SDK."""
@@ -94,7 +98,7 @@ class Credential(abc.ABC):
         """The only table that it is for; None for all tables of the account."""
         return None
 
-    def problem(self, now_s: float) -> str | None:
+    def problem(self, now_s: float, service: Service) -> str | None:
         """Why a run cannot work with it at ``now_s`` UTC seconds; None where it may."""
         return None
 
@@ -105,7 +109,7 @@ class Credential(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedKey(Credential):
-    """An account key, which signs verb, type, date and path (Shared Key of the Table service).
+    """An account key, which signs requests (Authorize with Shared Key).
 
     A `ValueError` says that it is not base64.
     """
@@ -126,9 +130,12 @@ class SharedKey(Credential):
         object.__setattr__(self, "_hashes", hashes)
 
     def authorization(self, method: str, content_type: str, date: str, path: str) -> str:
+        return self.authorization_of(f"{method}\n\n{content_type}\n{date}\n/{self.account}{path}")
+
+    def authorization_of(self, text: str) -> str:
         inner, outer = self._hashes
         inner, outer = inner.copy(), outer.copy()
-        inner.update(f"{method}\n\n{content_type}\n{date}\n/{self.account}{path}".encode())
+        inner.update(text.encode())
         outer.update(inner.digest())
         signature = binascii.b2a_base64(outer.digest(), newline=False).decode("ascii")
         return f"SharedKey {self.account}:{signature}"
@@ -172,7 +179,7 @@ class Sas(Credential):
     def table(self) -> str | None:
         return self._fields().get("tn")
 
-    def problem(self, now_s: float) -> str | None:
+    def problem(self, now_s: float, service: Service) -> str | None:
         """Why a run cannot work with this SAS, by its own fields.
 
         The service often gives one error for all causes of a refused SAS. The fields of the SAS,
@@ -186,14 +193,21 @@ class Sas(Credential):
             return f"the SAS is not valid before {fields['st']}: wait, or create a new one"
         if "si" in fields:
             return None
-        rights = fields.get("sp", "")
-        if "tn" in fields:
+        rights, server = fields.get("sp", ""), service.server
+        if "tn" in fields and server == "table":
             return _lacking(rights, _TABLE_RIGHTS, "permission", "sp", "raud")
-        if "ss" in fields and "t" not in fields["ss"]:
-            return f"the SAS does not cover tables: ss={fields['ss']} lacks t"
+        if "sr" in fields or "tn" in fields:
+            return (
+                f"the SAS is not for the whole account, and a run creates a {service.store} of its "
+                "own: use a SAS for the account, the key, or a login"
+            )
+        if "ss" in fields and server[0] not in fields["ss"]:
+            return f"the SAS does not cover {server}s: ss={fields['ss']} lacks {server[0]}"
         types = fields.get("srt", "sco")
-        problem = _lacking(types, _RESOURCE_TYPES, "resource type", "srt", _WANTED)
-        return problem or _lacking(rights, _ACCOUNT_RIGHTS, "permission", "sp", _WANTED)
+        wanted = f"{service.sas_rights} on services {server[0]}, resource types sco"
+        needed = {one: name for one, name in _ACCOUNT_RIGHTS.items() if one in service.sas_rights}
+        problem = _lacking(types, _RESOURCE_TYPES, "resource type", "srt", wanted)
+        return problem or _lacking(rights, needed, "permission", "sp", wanted)
 
     def why_refused(self, service: Service, refused: Refusal) -> str | None:
         if not service.charges or refused.status not in (401, 403):
@@ -262,9 +276,9 @@ def account_for(address: SplitResult, account: str, environ: Mapping[str, str]) 
 
 
 def credential_for(
-    address: SplitResult, account: str, environ: Mapping[str, str]
+    address: SplitResult, account: str, environ: Mapping[str, str], server: Server = "table"
 ) -> tuple[Secret, str]:
-    """The key or SAS for a normalized address, and its account.
+    """The key or SAS for a normalized address of a ``server``, and its account.
 
     The first of connection string, key and SAS that is set is used. ``account`` is the account that
     the address names; it may be empty. A `SetupError` says what is missing, malformed, or for
@@ -272,7 +286,7 @@ def credential_for(
     """
     text = environ.get(CONNECTION_STRING, "").strip()
     if text:
-        return _from_connection_string(text, address, account)
+        return _from_connection_string(text, address, account, server)
     key = environ.get(KEY, "").strip()
     token = environ.get(SAS_TOKEN, "").strip()
     if not key and not token:
@@ -290,7 +304,9 @@ def credential_for(
     return _sas(token, SAS_TOKEN), account
 
 
-def _from_connection_string(text: str, address: SplitResult, account: str) -> tuple[Secret, str]:
+def _from_connection_string(
+    text: str, address: SplitResult, account: str, server: Server
+) -> tuple[Secret, str]:
     fields: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, value = part.partition("=")
@@ -306,7 +322,7 @@ def _from_connection_string(text: str, address: SplitResult, account: str) -> tu
         return SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY), EMULATOR_ACCOUNT
 
     named = _account_name(fields.get("accountname", ""), f"AccountName in {CONNECTION_STRING}")
-    where, where_account = _endpoint_of(fields, named)
+    where, where_account = _endpoint_of(fields, named, server)
     if where.netloc != address.netloc or where.scheme != address.scheme:
         raise SetupError(
             f"{CONNECTION_STRING} is for {where.scheme}://{where.netloc}, but -H is "
@@ -335,20 +351,23 @@ def _account_name(text: str, variable: str) -> str:
     return text
 
 
-def _endpoint_of(fields: Mapping[str, str], account: str) -> tuple[SplitResult, str]:
-    """The normalized address in a connection string, and its account."""
-    url = fields.get("tableendpoint", "")
+def _endpoint_of(
+    fields: Mapping[str, str], account: str, server: Server
+) -> tuple[SplitResult, str]:
+    """The normalized address of a ``server`` in a connection string, and its account."""
+    field = f"{server.capitalize()}Endpoint"
+    url = fields.get(field.lower(), "")
     if not url:
         if not account:
-            raise SetupError(f"{CONNECTION_STRING} names neither AccountName nor TableEndpoint")
+            raise SetupError(f"{CONNECTION_STRING} names neither AccountName nor {field}")
         protocol = fields.get("defaultendpointsprotocol", "https")
-        url = f"{protocol}://{account}.table.{fields.get('endpointsuffix', 'core.windows.net')}"
+        url = f"{protocol}://{account}.{server}.{fields.get('endpointsuffix', 'core.windows.net')}"
     try:
         address = address_of(url)
-        return address, account or kind_and_account(address)[1]
+        return address, account or kind_and_account(address, server=server)[1]
     except SetupError:
         raise SetupError(
-            f"the endpoint in {CONNECTION_STRING} is not an https address of a table service"
+            f"the endpoint in {CONNECTION_STRING} is not an https address of a {server} service"
         ) from None
 
 

@@ -21,15 +21,15 @@ from harness.endpoint.entra.login import Login, Logins
 from harness.model.auth_mode import ACCOUNT, CREDENTIAL_VARIABLES, KEY_MODE, LOGIN_MODE, auth_mode
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.services import EMBEDDED, USUAL
-from harness.model.services.service import Service
+from harness.model.services import EMBEDDED, service_of
+from harness.model.services.service import Server, Service
 
 _VARIABLES = re.compile(rf"\b(?:{'|'.join(CREDENTIAL_VARIABLES)})\b")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A table service with a credential.
+    """A service with a credential.
 
     Attributes:
         url: Address without a trailing slash; the account is in its path where the host does
@@ -103,10 +103,10 @@ class Endpoint:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def emulator_endpoint(url: str) -> Endpoint:
+def emulator_endpoint(url: str, kind: Service = EMBEDDED) -> Endpoint:
     """The emulator at ``url`` (scheme, host and port) with its development account."""
     return Endpoint(
-        kind=EMBEDDED,
+        kind=kind,
         url=f"{url.rstrip('/')}/{EMULATOR_ACCOUNT}",
         account=EMULATOR_ACCOUNT,
         credential=SharedKey(EMULATOR_ACCOUNT, EMULATOR_KEY),
@@ -136,8 +136,11 @@ def endpoint_from(
     alone: bool = True,
     option: str = "-H",
     logins: Logins | None = None,
+    server: Server | None = "table",
 ) -> Endpoint:
     """The endpoint at ``host`` (the value of ``option``), with the credential in ``environ``.
+
+    ``server`` is what requests are for; None takes what the address tells, or else tables.
 
     The variables whose names end in the account's name, such as ``AZURE_STORAGE_KEY_MYACCOUNT``,
     come first. The others could belong to another account unless this one is ``alone``.
@@ -148,8 +151,8 @@ def endpoint_from(
     The kind follows from the host, except that the emulator's account is Azurite on any host. The
     text of a `SetupError` never repeats a secret.
     """
-    address = address_of(host, option)
-    kind, account = kind_and_account(address, option)
+    address = address_of(host, option, server)
+    kind, account = kind_and_account(address, option, server)
     if not alone and not account:
         if not is_loopback(address.hostname or ""):
             raise SetupError(
@@ -169,15 +172,15 @@ def endpoint_from(
     elif own or not alone:
         shared = {name: text for name, text in environ.items() if name not in CREDENTIAL_VARIABLES}
         try:
-            credential, account = credential_for(address, account, shared | own)
+            credential, account = credential_for(address, account, shared | own, kind.server)
         except SetupError as error:
             # The sentence is about the variables of this account.
             raise SetupError(_VARIABLES.sub(rf"\g<0>{suffix}", str(error))) from None
     else:
-        credential, account = credential_for(address, account, environ)
-    if kind == USUAL and account == EMULATOR_ACCOUNT:
-        kind = EMBEDDED
+        credential, account = credential_for(address, account, environ, kind.server)
+    if account == EMULATOR_ACCOUNT and not kind.charges:
+        kind = service_of(kind.server, emulated=True)
     url = f"{address.scheme}://{address.netloc}{address.path}"
-    if kind == EMBEDDED and not address.path:
+    if kind.emulated and not address.path:
         url = f"{url}/{account}"
     return Endpoint(kind=kind, url=url, account=account, credential=credential)

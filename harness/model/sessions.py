@@ -49,8 +49,7 @@ SESSIONS = {
         ),
         SessionKind(
             name="blob",
-            described="inserts, whole partitions and ranges of rows as lines of append blobs, in "
-            "the embedded Azurite only.",
+            described="inserts, whole partitions and ranges of rows as lines of append blobs.",
         ),
     )
 }

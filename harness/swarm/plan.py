@@ -119,7 +119,11 @@ class RunPlan:
         ``tell`` is told what happens to the tokens later. A `SetupError` says that they are not the
         master's, or that there is no token.
         """
-        accounts = accounts_from(host, {}) if self.embedded else credentials.accounts(host)
+        server = self.kind.server
+        if self.embedded:
+            accounts = accounts_from(host, {}, server=server)
+        else:
+            accounts = credentials.accounts(host, server=server)
         if self.kind.emulated:
             accounts = Accounts(tuple(as_kind(endpoint, self.kind) for endpoint in accounts))
         accounts.sign_in(tell)
@@ -188,8 +192,8 @@ def new_plan(
     # Two runs with the same seed must not get the same name.
     system_random = random.SystemRandom()
     own_name = new_table_name(now, system_random)
-    if accounts.kind.store == "container":
-        # Names of containers have no capital letters.
+    if accounts.kind.store != "table":
+        # Names of containers and queues have no capital letters.
         own_name = own_name.lower()
     return RunPlan(
         run_id=f"{now:%Y%m%dT%H%M%SZ}-{system_random.getrandbits(32):08x}",
@@ -222,6 +226,8 @@ def require_possible(plan: RunPlan, observed: Observed) -> None:
             f"--table names a table, and {only.partitions} are in a {only.store} that the run "
             "creates"
         )
+    elif len(plan.tables) > 1:
+        problem = "its workload has several tables"
     elif plan.profile.audit.enabled:
         problem = "audit.enabled compares rows of tables"
     elif plan.profile.entity.compress:

@@ -18,6 +18,7 @@ from harness.cli import main
 from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.errors import SetupError
+from harness.model.services import server_of_session
 from harness.profile.profile_loader import parse
 from harness.report.compare.regressions import parse_regression
 from harness.trace.whatif.scheme import parse_scheme
@@ -340,6 +341,17 @@ http://127.0.0.1:1,http://localhost:1/ {BOTH}
 {A},{B} {BOTH} --remote-ok=orders1,stock
 {A},{B} {BOTH} --remote-ok={KEY}
 https://10.0.0.1/devstoreaccount1 AZURE_STORAGE_KEY={KEY} --remote-ok=
+https://orders.queue.core.windows.net AZURE_STORAGE_KEY={KEY}
+https://orders.table.core.windows.net AZURE_STORAGE_KEY={KEY} --session=blob
+https://orders.table.cosmos.azure.com AZURE_STORAGE_KEY={KEY} --session=blob
+https://orders.file.core.windows.net AZURE_STORAGE_KEY={KEY} --session=blob
+https://orders-secondary.blob.core.windows.net AZURE_STORAGE_KEY={KEY} --session=blob
+https://orders.blob.core.windows.net/box AZURE_STORAGE_KEY={KEY} --session=blob
+127.0.0.1:10000 AZURE_STORAGE_KEY={KEY} --session=blob
+https://orders.blob.core.windows.net --session=blob
+https://orders.blob.core.windows.net {STRING}=AccountName=stock;AccountKey={KEY} --session=blob
+https://orders.blob.core.windows.net {STRING}=AccountKey={KEY} --session=blob
+https://orders.blob.core.windows.net AZURE_STORAGE_KEY={KEY} --session=blob --remote-ok=
 """
 WORDS = {
     "KEY": KEY,
@@ -361,11 +373,12 @@ def key_scheme(written: str) -> None:
 
 
 def endpoint(written: str) -> None:
-    """An address, variables, and what --remote-ok names."""
+    """An address, variables, what --remote-ok names, and the session."""
     host, *rest = written.format(**WORDS).split("\n")[0].split()
     environ = dict(word.split("=", 1) for word in rest)
     remote_ok = environ.pop("--remote-ok", None)
-    accounts = accounts_from(host, environ)
+    server = server_of_session(environ.pop("--session", "sdk"))
+    accounts = accounts_from(host, environ, server=server)
     if remote_ok is not None and (sentence := consent_problem(accounts, remote_ok)) is not None:
         raise SetupError(sentence)
 

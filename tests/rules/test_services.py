@@ -37,8 +37,11 @@ KNOW = {
     "watch/variables.py",
 }
 NAME = re.compile(r"cosmos|blob", re.IGNORECASE)
-CONSTANTS = {"STORAGE", "AZURITE", "GATEWAY", "COSMOS", "COSMOS_EMULATOR", "AZURITE_BLOBS"}
-ALONE = {"cosmos", "blob", "cosmos-emulator", "azurite-blobs"}
+CONSTANTS = {
+    *("STORAGE", "AZURITE", "GATEWAY", "COSMOS", "COSMOS_EMULATOR"),
+    *("AZURE_BLOBS", "AZURITE_BLOBS"),
+}
+ALONE = {"cosmos", "blob", "cosmos-emulator", "azure-blobs", "azurite-blobs"}
 """Texts that mean a service wherever they are; the other names are subcommands and labels too."""
 KINDS = re.compile(r"(^|_)(kind|service|name)$")
 

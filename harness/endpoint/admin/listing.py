@@ -24,6 +24,7 @@ from harness.endpoint.protocol.responses import read_error
 from harness.model.errors import SetupError
 from harness.model.outcome import is_throttling
 from harness.model.process import bounded
+from harness.model.services import USUAL
 from harness.workload.budget import Budget
 
 TABLES = "Tables"
@@ -36,9 +37,19 @@ _TIME_OUT_S = 5.0
 
 
 def listable(endpoint: Endpoint) -> str:
-    """What the credential may list: tables, or with a SAS for one table the entities of it."""
+    """What the credential may list: tables, or with a SAS for one table the entities of it.
+
+    Other services list their containers at the root.
+    """
+    if not of_tables(endpoint):
+        return ""
     table = endpoint.credential.table
     return TABLES if table is None else f"{table}()"
+
+
+def of_tables(endpoint: Endpoint) -> bool:
+    """Whether the endpoint speaks the protocol of tables."""
+    return endpoint.kind.server == USUAL.server
 
 
 class ListingResponse(NamedTuple):
@@ -83,10 +94,20 @@ class Listing:
         An `OSError` says that the connection broke, an `HTTPException` that the response is none.
         """
         credential, date = self._endpoint.credential, formatdate(now_s, usegmt=True)
-        headers = {"Accept": JSON_PLAIN, "x-ms-date": date, "x-ms-version": VERSION}
-        if signature := credential.authorization("GET", "", date, self._path):
+        headers = {"x-ms-date": date, "x-ms-version": VERSION}
+        if of_tables(self._endpoint):
+            query, signature = "$top=1", credential.authorization("GET", "", date, self._path)
+            headers["Accept"] = JSON_PLAIN
+        else:
+            query = "comp=list&maxresults=1"
+            # Of blobs and queues a key signs eleven more headers, all empty, and the query.
+            signature = credential.authorization_of(
+                "GET" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{VERSION}\n"
+                f"/{self._endpoint.account}{self._path}\ncomp:list\nmaxresults:1"
+            )
+        if signature:
             headers["Authorization"] = signature
-        query = "&".join(filter(None, ("$top=1", credential.query)))
+        query = "&".join(filter(None, (query, credential.query)))
         connection.request("GET", f"{self._path}?{query}", headers=headers)
         try:
             response = connection.getresponse()

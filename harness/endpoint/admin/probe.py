@@ -1,4 +1,4 @@
-"""The probe before a run: is the endpoint a table service, and does it accept the credential?
+"""The probe before a run: is the endpoint such a service, and does it accept the credential?
 
 One signed GET without the SDK. Every failure and refusal becomes a sentence that says what to
 change. Where one response can have several causes, its date, the fields of the SAS or the claims of
@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import Mapping
 
-from harness.endpoint.admin.listing import Listing, ListingResponse, listable
+from harness.endpoint.admin.listing import Listing, ListingResponse, listable, of_tables
 from harness.endpoint.credential import EMULATOR_ACCOUNT, Refusal
 from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.endpoint.http.exchange import CHARGE_HEADER
@@ -37,6 +37,7 @@ class ProbeRequest:
     def __init__(self, endpoint: Endpoint, resource: str) -> None:
         self._endpoint = endpoint
         self._where = f"{endpoint.hostname} port {endpoint.port}"
+        self._server = endpoint.kind.server
         self._listing = Listing(endpoint, resource)
         # How far the request has come, for the sentence about its failure.
         self._stage = "looking up the host name"
@@ -87,7 +88,8 @@ class ProbeRequest:
         if isinstance(error, http.client.HTTPException) or self._stage == _WAITING:
             return (
                 f"{where} accepted the connection but sent no valid HTTP response "
-                f"({type(error).__name__}): is it a table endpoint, and does it need https?"
+                f"({type(error).__name__}): is it a {self._server} endpoint, and does it need "
+                "https?"
             )
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return f"{where} cannot be reached: {reason}"
@@ -101,9 +103,10 @@ def check(
 ) -> Service:
     """Send the endpoint one request and check the response. Costs one transaction.
 
-    The request lists the tables of the account; with a SAS for one table, entities of that table.
-    A login that has no valid token fetches one first. ``environ`` names trusted authorities (see
-    `harness.endpoint.http.pool`). A `SetupError` says why a run against the endpoint cannot work.
+    The request lists the tables, or the containers, of the account; with a SAS for one table,
+    entities of that table. A login that has no valid token fetches one first. ``environ`` names
+    trusted authorities (see `harness.endpoint.http.pool`). A `SetupError` says why a run against
+    the endpoint cannot work.
 
     Returns:
         What answered, which the address of an endpoint on this machine does not tell.
@@ -117,19 +120,25 @@ def check(
     if not 200 <= response.status < 300:
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
+    told = kind_told(response.headers, endpoint) or endpoint.kind
+    if told.server != endpoint.kind.server:
+        raise SetupError(
+            f"the server at {endpoint.host} is a {told.server} service{told.reached}, and not a "
+            f"{endpoint.kind.server} service: check -H"
+        )
     # The service's clock minus this machine's, within about a second.
     skew_s = None if response.date_s is None else response.date_s - time.time()
     if refused is None or refused.status in (401, 403, 404):
-        problem = credential.problem(time.time() + (skew_s or 0.0))
+        problem = credential.problem(time.time() + (skew_s or 0.0), endpoint.kind)
         if problem is not None:
             raise SetupError(f"{endpoint.host}: {problem}")
     if refused is None:
-        if not _is_listing(response):
-            raise SetupError(_not_a_table_service(endpoint))
-        return kind_told(response.headers, endpoint) or endpoint.kind
+        if not _is_listing(response, endpoint):
+            raise SetupError(_not_the_service(endpoint))
+        return told
     if credential.table is not None and refused.code == "TableNotFound":
         # The credential was accepted; whether the table exists is checked where it is needed.
-        return kind_told(response.headers, endpoint) or endpoint.kind
+        return told
     raise SetupError(explain(endpoint, refused, skew_s))
 
 
@@ -157,9 +166,9 @@ def explain(endpoint: Endpoint, refused: Refusal, skew_s: float | None = None) -
     host, account, code = endpoint.host, endpoint.account, refused.code
     credential = endpoint.credential
     if 300 <= refused.status < 400:
-        return f"{_not_a_table_service(endpoint)} (it redirects with status {refused.status})"
+        return f"{_not_the_service(endpoint)} (it redirects with status {refused.status})"
     if not code:
-        return f"{_not_a_table_service(endpoint)} (it responds with status {refused.status})"
+        return f"{_not_the_service(endpoint)} (it responds with status {refused.status})"
     # Callers append to this sentence.
     message = refused.message.rstrip(".")
     said = f"{refused.status} {code}" + (f": {message}" if message else "")
@@ -214,7 +223,7 @@ code for every cause."""
 _REASONS = {
     "AuthorizationPermissionMismatch": "the credential lacks a permission",
     "AuthorizationResourceTypeMismatch": "the SAS does not cover this resource type (srt)",
-    "AuthorizationServiceMismatch": "the SAS does not cover the table service (ss)",
+    "AuthorizationServiceMismatch": "the SAS does not cover this service (ss)",
     "AuthorizationProtocolMismatch": "the SAS allows https only (spr)",
     "AuthorizationSourceIPMismatch": "the SAS does not allow the address of this machine (sip)",
     "KeyBasedAuthenticationNotPermitted": "the account does not allow access with keys, nor with a "
@@ -232,7 +241,9 @@ def _span(skew_s: float) -> str:
     return f"{shown} {'behind' if skew_s > 0 else 'ahead of'}"
 
 
-def _is_listing(response: ListingResponse) -> bool:
+def _is_listing(response: ListingResponse, endpoint: Endpoint) -> bool:
+    if not of_tables(endpoint):
+        return b"<EnumerationResults" in response.body
     try:
         document = json.loads(response.body)
     except (ValueError, RecursionError):
@@ -240,5 +251,5 @@ def _is_listing(response: ListingResponse) -> bool:
     return isinstance(document, dict) and isinstance(document.get("value"), list)
 
 
-def _not_a_table_service(endpoint: Endpoint) -> str:
-    return f"the server at {endpoint.host} is not a table service: check -H"
+def _not_the_service(endpoint: Endpoint) -> str:
+    return f"the server at {endpoint.host} is not a {endpoint.kind.server} service: check -H"

@@ -1,52 +1,114 @@
-"""What holds the data of a run, a table or a container: how it is created and deleted.
+"""What holds the data of a run, a table or a container: created, deleted, and found when left over.
 
 All of these raise `SetupError` where the service refuses or does not respond, and `BudgetSpent`
-where the budget is used up. A container has one request for each step; for tables see
-`harness.endpoint.admin.tables`.
+where the budget is used up. For tables see `harness.endpoint.admin.tables`.
 """
 
 from __future__ import annotations
 
-from harness.endpoint.admin.tables import AdminTransport, create_table, delete_table, explained
+import contextlib
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+
+from harness.endpoint.admin.tables import (
+    client_options,
+    create_table,
+    delete_table,
+    explained,
+    list_tables,
+    made_at,
+    pages_of,
+    text_of,
+)
 from harness.endpoint.endpoint import Endpoint
-from harness.endpoint.sessions.blob import container_client
+from harness.endpoint.sessions.blob import account_client, container_client
+from harness.model.errors import SetupError
 from harness.workload.budget import Budget
 
+_MAX_AGE_S = 1e9
+_WAITS = {"initial_backoff": 0.5, "increment_base": 2, "random_jitter_range": 0.5}
+"""Seconds of the retries of azure-storage-blob; its own are for minutes."""
 
-def require_library(endpoint: Endpoint, name: str) -> None:
-    """Raise a `SetupError` where no container can be made, because the library is missing."""
-    container_client(endpoint, name).close()
+
+def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
+    return {**client_options(endpoint, budget), **_WAITS}
 
 
-def create_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
-    """Create a container; one that exists is refused."""
-    transport = AdminTransport(endpoint, budget)
+def create_container(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
+    """Create a container; a `SetupError` if it exists, whoever made it."""
+    budget = Budget() if budget is None else budget
+    before = budget.spent
     with (
         explained(endpoint, f"the container {name} cannot be created"),
-        container_client(endpoint, name, transport=transport) as client,
+        container_client(endpoint, name, **_options(endpoint, budget)) as client,
     ):
-        client.create_container()
+        try:
+            client.create_container()
+        except ResourceExistsError:
+            # After a retry it may be this run's: the first response may have been lost.
+            if budget.spent - before == 1:
+                raise
 
 
-def delete_container(endpoint: Endpoint, name: str, budget: Budget) -> None:
-    """Delete a container with its blobs."""
-    transport = AdminTransport(endpoint, budget)
+def delete_container(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
+    """Delete a container with its blobs. One that does not exist counts as deleted."""
     with (
         explained(endpoint, f"the container {name} cannot be deleted"),
-        container_client(endpoint, name, transport=transport) as client,
+        container_client(endpoint, name, **_options(endpoint, budget)) as client,
+        contextlib.suppress(ResourceNotFoundError),
     ):
         client.delete_container()
 
 
-_CREATE = {"table": create_table, "container": create_container}
-_DELETE = {"table": delete_table, "container": delete_container}
+def list_containers(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
+    with (
+        explained(endpoint, "the containers cannot be listed"),
+        account_client(endpoint, **_options(endpoint, budget)) as client,
+    ):
+        return [text_of(one.name) for page in pages_of(client.list_containers()) for one in page]
 
 
-def create_store(endpoint: Endpoint, name: str, budget: Budget) -> None:
+class _Store(NamedTuple):
+    create: Callable[[Endpoint, str, Budget | None], None]
+    delete: Callable[[Endpoint, str, Budget | None], None]
+    names: Callable[[Endpoint, Budget | None], list[str]]
+
+
+_STORES = {
+    "table": _Store(create_table, delete_table, list_tables),
+    "container": _Store(create_container, delete_container, list_containers),
+}
+
+
+def require_library(endpoint: Endpoint) -> None:
+    """Raise a `SetupError` where the library of a service is missing."""
+    if endpoint.kind.store == "container":
+        account_client(endpoint).close()
+
+
+def create_store(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
     """Create what the service of ``endpoint`` holds its data in; one that exists is refused."""
-    _CREATE[endpoint.kind.store](endpoint, name, budget)
+    _STORES[endpoint.kind.store].create(endpoint, name, budget)
 
 
-def delete_store(endpoint: Endpoint, name: str, budget: Budget) -> None:
+def delete_store(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
     """Delete it, with everything in it."""
-    _DELETE[endpoint.kind.store](endpoint, name, budget)
+    _STORES[endpoint.kind.store].delete(endpoint, name, budget)
+
+
+def leftovers(
+    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
+) -> dict[str, dt.datetime]:
+    """What runs that began at least ``older_than_s`` seconds ago created, and when they began.
+
+    The oldest comes first. Times are UTC.
+    """
+    if not 0 <= older_than_s < _MAX_AGE_S:
+        raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
+    latest = now_utc - dt.timedelta(seconds=older_than_s)
+    names = _STORES[endpoint.kind.store].names(endpoint, budget)
+    old = [(at, name) for name in names if (at := made_at(name)) is not None and at <= latest]
+    return {name: at for at, name in sorted(old)}

@@ -4,8 +4,8 @@ A run touches only what it made. A table that exists is refused, or has to be em
 own tables, and entities with the run's id, are deleted.
 
 A run's table is named ``stress``, UTC time, 8 hex digits, and an ending. Only workloads of several
-tables have endings: a capital letter, then letters and digits. `harness sweep` lists and deletes
-tables with such names alone.
+tables have endings: a capital letter, then letters and digits. The name of a container has no
+capital letters. `harness sweep` lists and deletes what has such a name alone.
 
 All functions that send requests raise `SetupError` where the service refuses or does not respond,
 and `BudgetSpent` where their budget is used up.
@@ -64,12 +64,11 @@ _LONGEST_WAIT_S = 8.0
 _WAITS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms")
 _MAX_EMPTY_PAGES = 100
 """A service may answer an empty page with a continuation token, but not for ever."""
-_MAX_AGE_S = 1e9
 KEY_PROPERTIES = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
 _Item = TypeVar("_Item")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-_RUN_TABLE = re.compile(r"stress(\d{8}T\d{6})Z[0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
+_RUN_TABLE = re.compile(r"stress(\d{8}[Tt]\d{6})[Zz][0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
 _TIME = "%Y%m%dT%H%M%S"
 
 
@@ -104,11 +103,13 @@ class AdminTransport(GeventTransport):
 
 
 def service_client(endpoint: Endpoint, budget: Budget | None = None) -> TableServiceClient:
-    return TableServiceClient(endpoint.url, **_options(endpoint, budget))
+    signed = endpoint.credential.for_sdk()
+    return TableServiceClient(endpoint.url, **signed, **client_options(endpoint, budget))
 
 
 def table_client(endpoint: Endpoint, table: str, budget: Budget | None = None) -> TableClient:
-    return TableClient(endpoint.url, table, **_options(endpoint, budget))
+    signed = endpoint.credential.for_sdk()
+    return TableClient(endpoint.url, table, **signed, **client_options(endpoint, budget))
 
 
 @contextlib.contextmanager
@@ -150,15 +151,15 @@ def refusal_of(error: HttpResponseError) -> Refusal:
     )
 
 
-def _options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
+def client_options(endpoint: Endpoint, budget: Budget | None) -> dict[str, Any]:
+    """Keywords of every client of an SDK; its credential aside."""
     # The SDK logs every request at INFO, which is Locust's level.
     quiet = logging.getLogger("harness.endpoint.admin.tables")
     quiet.setLevel(logging.WARNING)
     return {
-        **endpoint.credential.for_sdk(),
         "transport": AdminTransport(endpoint, Budget() if budget is None else budget),
         "logger": quiet,
-        # A table service does not redirect, and a signature is for one host.
+        # The services do not redirect, and a signature is for one host.
         "permit_redirects": False,
         "retry_total": _RETRIES,
         "retry_status": _RETRIES,
@@ -176,12 +177,12 @@ def new_table_name(now_utc: dt.datetime, rng: random.Random) -> str:
 
 
 def made_at(table_name: str) -> dt.datetime | None:
-    """When the run of a table began, in UTC; None where the name is not that of a run's table."""
+    """When the run of a table, or a container, began, in UTC; None where no run gives the name."""
     found = _RUN_TABLE.fullmatch(table_name)
     if found is None:
         return None
     try:
-        return dt.datetime.strptime(found[1], _TIME).replace(tzinfo=dt.UTC)
+        return dt.datetime.strptime(found[1].upper(), _TIME).replace(tzinfo=dt.UTC)
     except ValueError:
         return None
 
@@ -238,7 +239,7 @@ def require_empty_table(endpoint: Endpoint, name: str, budget: Budget | None = N
 
 def _first_entity(client: TableClient, name: str) -> TableEntity | None:
     """An entity of the table; None where the table is empty."""
-    pages = _pages(client.list_entities(results_per_page=1, select=KEY_PROPERTIES))
+    pages = pages_of(client.list_entities(results_per_page=1, select=KEY_PROPERTIES))
     for number, page in enumerate(pages):
         if number >= _MAX_EMPTY_PAGES:
             raise SetupError(
@@ -264,21 +265,7 @@ def list_tables(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
         explained(endpoint, "the tables cannot be listed"),
         service_client(endpoint, budget) as client,
     ):
-        return [_text(table.name) for page in _pages(client.list_tables()) for table in page]
-
-
-def leftovers(
-    endpoint: Endpoint, now_utc: dt.datetime, older_than_s: float, budget: Budget | None = None
-) -> dict[str, dt.datetime]:
-    """The tables of runs that began at least ``older_than_s`` seconds ago, and when; the oldest
-    first, in UTC.
-    """
-    if not 0 <= older_than_s < _MAX_AGE_S:
-        raise SetupError(f"an age of {older_than_s:g} s is invalid; give 0 s or more")
-    latest = now_utc - dt.timedelta(seconds=older_than_s)
-    made = {name: made_at(name) for name in list_tables(endpoint, budget)}
-    old = [(at, name) for name, at in made.items() if at is not None and at <= latest]
-    return {name: at for at, name in sorted(old)}
+        return [text_of(table.name) for page in pages_of(client.list_tables()) for table in page]
 
 
 def delete_run_entities(
@@ -315,7 +302,7 @@ def _require_name(name: str) -> None:
         )
 
 
-def _pages(listing: ItemPaged[_Item]) -> Iterator[Iterator[_Item]]:
+def pages_of(listing: ItemPaged[_Item]) -> Iterator[Iterator[_Item]]:
     """The pages of a listing; a `SetupError` where it leads back to an earlier page."""
     pages, loop = listing.by_page(), TokenLoop()
     for page in pages:
@@ -328,11 +315,13 @@ def _written(client: TableClient, run_id: str) -> Iterator[list[_Key]]:
     written = client.query_entities(
         f"{RUN_PROPERTY} eq @run", parameters={"run": run_id}, select=KEY_PROPERTIES
     )
-    for page in _pages(written):
-        yield [(_text(entity.get("PartitionKey")), _text(entity.get("RowKey"))) for entity in page]
+    for page in pages_of(written):
+        yield [
+            (text_of(entity.get("PartitionKey")), text_of(entity.get("RowKey"))) for entity in page
+        ]
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     if not isinstance(value, str):
         raise bad_answer(f"a name or key that is not a string: {type(value).__name__}")
     return value
@@ -415,7 +404,7 @@ def listed(endpoint: Endpoint, name: str, properties: list[str], budget: Budget)
         table_client(endpoint, name, budget) as client,
     ):
         for entity in itertools.chain.from_iterable(
-            _pages(client.list_entities(select=properties))
+            pages_of(client.list_entities(select=properties))
         ):
             # A value that is not a string is not a key, and points to nothing.
             partition, row = (

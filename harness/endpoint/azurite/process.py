@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from harness.endpoint.admin.listing import TABLES
+from harness.endpoint.admin.listing import listable
 from harness.endpoint.admin.probe import ProbeRequest
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess, child_environment
+from harness.model.services import service_of
 from harness.model.services.service import Server
 
 VERSION = "3.36.0"
@@ -213,7 +214,8 @@ def start_azurite(
             )
             process.service = service
             process.endpoint = emulator_endpoint(
-                f"{'https' if cert else 'http'}://127.0.0.1:{chosen}"
+                f"{'https' if cert else 'http'}://127.0.0.1:{chosen}",
+                service_of(service, emulated=True),
             )
             try:
                 if _wait_until_ready(process):
@@ -241,16 +243,14 @@ def _wait_until_ready(process: AzuriteProcess) -> bool:
     unchecked.verify_mode = ssl.CERT_NONE
     deadline = time.monotonic() + _READY_WITHIN_S
     while process.running and time.monotonic() < deadline:
-        request = ProbeRequest(process.endpoint, TABLES)
+        request = ProbeRequest(process.endpoint, listable(process.endpoint))
         try:
             response = request.send(context=unchecked, timeout_s=2.0, now_s=time.time())
         except SetupError:
             time.sleep(0.05)
             continue
-        # A server of anything else has no tables, and refuses. Another server on the same port
-        # would respond too; Azurite would then have ended.
-        whole = response.status == 200 or process.service != "table"
-        if whole and process.running:
+        # Another server on the same port would respond too; Azurite would then have ended.
+        if response.status == 200 and process.running:
             return True
         time.sleep(0.05)
     return False

@@ -18,6 +18,8 @@ from azure.core.rest import HttpRequest
 
 from harness.endpoint.attempts import OperationAttempts, Page
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.entra.login import Login
+from harness.endpoint.http.channel import Channel
 from harness.endpoint.http.exchange import Exchange, bad_answer
 from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.requests import Token
@@ -30,27 +32,32 @@ from harness.model.outcome import Outcome, Result
 from harness.model.services.blobs import READ_BYTES
 
 if TYPE_CHECKING:
-    from azure.storage.blob import ContainerClient
+    from azure.storage.blob import BlobServiceClient, ContainerClient
 
 
-def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
-    """A client of a container, which is like a table; a `SetupError` if the library is missing."""
+@contextlib.contextmanager
+def _library() -> Iterator[None]:
     try:
-        from azure.storage.blob import ContainerClient
+        yield
     except ModuleNotFoundError:
         raise SetupError(
             "session blob needs the package azure-storage-blob: run `pip install "
             "azure-storage-blob`, or install the harness with its extra [blob]"
         ) from None
-    return ContainerClient(
-        endpoint.url,
-        name,
-        **endpoint.credential.for_sdk(),
-        # The session itself sends a request again.
-        retry_total=0,
-        permit_redirects=False,
-        **options,
-    )
+
+
+def account_client(endpoint: Endpoint, **options: Any) -> BlobServiceClient:
+    """A client of all containers; a `SetupError` if the library is missing."""
+    with _library():
+        from azure.storage.blob import BlobServiceClient
+    return BlobServiceClient(endpoint.url, **endpoint.credential.for_sdk(), **options)
+
+
+def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
+    """A client of a container, which is like a table; a `SetupError` if the library is missing."""
+    with _library():
+        from azure.storage.blob import ContainerClient
+    return ContainerClient(endpoint.url, name, **endpoint.credential.for_sdk(), **options)
 
 
 _FIRST_BYTES = 64 * 1024
@@ -104,9 +111,19 @@ class _BlobResponse(SdkResponse):
 
 
 class _BlobTransport(GeventTransport):
+    def __init__(self, channel: Channel, login: Login | None) -> None:
+        super().__init__(channel)
+        self._login = login
+
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
+        if self._login is not None:
+            # The SDK keeps a token until shortly before its end, also one that was refused.
+            request.headers["Authorization"] = self._login.header
         super().send(request, **options)
-        return _BlobResponse(request, options["exchange"])
+        response = _BlobResponse(request, options["exchange"])
+        # The SDK would answer a challenge by a second request, which nobody counts.
+        response.headers.pop("www-authenticate", None)
+        return response
 
 
 class BlobSession(RetryingSession):
@@ -129,8 +146,15 @@ class BlobSession(RetryingSession):
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
-        transport = _BlobTransport(self._channel)
-        self._container = container_client(options.endpoint, options.table, transport=transport)
+        endpoint = options.endpoint
+        self._container = container_client(
+            endpoint,
+            options.table,
+            transport=_BlobTransport(self._channel, endpoint.login),
+            # The session itself sends a request again.
+            retry_total=0,
+            permit_redirects=False,
+        )
         self._entities = EntityWriter()
         self._created: set[str] = set()
         self._creating = gevent.lock.BoundedSemaphore()

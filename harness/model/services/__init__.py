@@ -5,12 +5,12 @@ Code outside of this package that needs one of them takes it by its part in the 
 
 from __future__ import annotations
 
-from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
-from harness.model.services.service import Service
+from harness.model.services.service import Server, Service
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 
-SERVICES = (STORAGE, AZURITE, AZURITE_BLOBS, GATEWAY, COSMOS, COSMOS_EMULATOR)
+SERVICES = (STORAGE, AZURITE, AZURE_BLOBS, AZURITE_BLOBS, GATEWAY, COSMOS, COSMOS_EMULATOR)
 USUAL = STORAGE
 """The service of a profile, a log or a host that tells nothing else."""
 EMBEDDED = AZURITE
@@ -28,9 +28,24 @@ def service_described(text: str) -> Service:
     return next((one for one in SERVICES if one.described == text), USUAL)
 
 
-def service_of_session(kind: str) -> Service | None:
-    """The only service that a kind of session sends to; None for those that send to tables."""
-    return next((one for one in SERVICES if one.session and one.session == kind), None)
+def service_of_session(kind: str, *, emulated: bool = True) -> Service | None:
+    """The only service that a kind of session sends to; None for those that send to tables.
+
+    It is the one that the embedded Azurite stands in with, if ``emulated``; else the one in Azure.
+    """
+    of_kind = (one for one in SERVICES if one.session and one.session == kind)
+    return next((one for one in of_kind if one.emulated == emulated), None)
+
+
+def server_of_session(kind: str) -> Server:
+    """The server that a kind of session sends to."""
+    only = service_of_session(kind)
+    return USUAL.server if only is None else only.server
+
+
+def service_of(server: Server, *, emulated: bool) -> Service:
+    """The usual service of a server, or its emulator."""
+    return next(one for one in SERVICES if (one.server, one.emulated) == (server, emulated))
 
 
 def service_provisioned(*, in_units: bool) -> Service:

@@ -95,6 +95,7 @@ class Service:
         layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
         same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
         page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
+        requests_each: The most requests of an operation without retries and further pages.
         targets: What an endpoint is held against; None where no target is in units a second.
         partition_bytes: The most that one partition stores; None where no document has a limit.
         limits: What its limits count, and so which practices apply to it.
@@ -103,16 +104,18 @@ class Service:
         emulated: Whether it shares the machine with the load generator.
         machine: What the machine of the generator is called.
         server: The server of Azurite that stands in for it, if one does.
+        port: Where that server listens unless it is told otherwise.
         origin: What answered if it was not the service: the beginning of a footnote.
         selectable: Whether an option names it; others follow from what a run starts or sends.
         sdk_host: The only name of this machine to which SDKs speak its dialect; empty for any.
         session: The kind of session that sends to it alone; empty where all others do.
-        hosts: What the names of its table endpoints in Azure end in.
+        hosts: What the names of its endpoints in Azure end in.
         other_hosts: What the other names of its accounts end in.
         server_header: What the header ``Server`` of its responses begins with, in lower case.
         merges_by_post: Whether a merge is a POST with ``X-HTTP-Method``, because it has no PATCH.
         audience: The service for which Entra ID makes a token, in its address.
         role: What a login needs in order to read and write.
+        sas_rights: The permissions (``sp``) that a SAS for the account is advised to have.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Service:
     layout: str = ""
     same_as: str = ""
     page_bytes: int | None = None
+    requests_each: int = 1
     targets: Targets | None = PUBLISHED
     partition_bytes: int | None = None
     limits: LimitUnit = LimitUnit.ENTITIES
@@ -131,6 +135,7 @@ class Service:
     emulated: bool = False
     machine: str = "the machine"
     server: Server = "table"
+    port: int = 10002
     origin: str = ""
     selectable: bool = True
     sdk_host: str = ""
@@ -144,11 +149,17 @@ class Service:
         "Storage Table Data Contributor on the account. Owner, Contributor and Reader give no "
         "access to data, and Storage Table Data Reader does not write"
     )
+    sas_rights: str = "rwdlacu"
 
     @property
     def charges(self) -> bool:
         """Whether its limits are in request units."""
         return self.limits is LimitUnit.REQUEST_UNITS
+
+    @property
+    def reached(self) -> str:
+        """By which session alone it is reached, as a part of a sentence; empty where by others."""
+        return f", to which only session {self.session} sends" if self.session else ""
 
     @property
     def documented(self) -> bool:

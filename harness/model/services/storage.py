@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.model.services.service import Service
 
-_CLOUDS = (
+CLOUDS = (
     "core.windows.net",
     "core.chinacloudapi.cn",
     "core.usgovcloudapi.net",
@@ -14,7 +14,7 @@ _CLOUDS = (
 STORAGE = Service(
     name="storage",
     described="Azure Table storage",
-    hosts=tuple(f".table.{cloud}" for cloud in _CLOUDS),
+    hosts=tuple(f".table.{cloud}" for cloud in CLOUDS),
     server_header="windows-azure-table",
 )
 AZURITE = Service(
@@ -24,7 +24,7 @@ AZURITE = Service(
     emulated=True,
     machine="the machine, which also runs the emulator,",
     origin="Emulator.",
-    server_header="azurite",
+    server_header="azurite-table",
 )
 GATEWAY = Service(
     name="gateway",

@@ -99,8 +99,8 @@ def most_transactions(
 ) -> tuple[int, float]:
     """Most billable transactions of loading, and of load and audit (may be inf), with retries."""
     requests = loading_transactions(profile) if requests is None else requests
-    loading = requests * (1 + LOADING_RETRY.retries)
-    units = profile.load_model.most_requests(kind)
+    loading = requests * kind.requests_each * (1 + LOADING_RETRY.retries)
+    units = profile.load_model.most_requests(kind) * kind.requests_each
     if math.isinf(units):
         return loading, units
     looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0

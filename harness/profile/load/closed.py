@@ -30,7 +30,8 @@ class ClosedLoad(LoadModel):
         cap = self.highest_per_s(kind)
         if cap is None:
             return "as fast as answers arrive"
-        setting = "target of one partition; set load.max_entities_per_s for more"
+        target = "target of one partition; " * kind.documented
+        setting = f"{target}set load.max_entities_per_s for more"
         if cap == self.load.max_entities_per_s:
             setting = self.setting
         elif kind.emulated:

@@ -405,11 +405,13 @@ class ConsoleMessages:
         else:
             names = dict.fromkeys(name for left in tables.values() for name in left)
             text = (
-                f"Not cleaned up: {reason}. These tables may still exist: {' '.join(names)}. To "
-                "delete them:"
+                f"Not cleaned up: {reason}. These {plan.kind.store}s may still exist: "
+                f"{' '.join(names)}. To delete them:"
             )
             for endpoint, left in tables.items():
                 consent = f" --remote-ok {endpoint.confirmed_by}" if endpoint.remote else ""
+                if endpoint.kind.session:
+                    consent += f" --session {endpoint.kind.session}"
                 text += (
                     f"\n  harness sweep -H {shlex.quote(endpoint.url)}{consent} --older-than-s 0 "
                     f"--delete {' '.join(left)}"

@@ -75,7 +75,7 @@ class EmbeddedServers:
         if self._azurite is None:
             self._azurite = start_azurite(service=kind.server)
         if only is not None:
-            return as_kind(self._azurite.endpoint, kind)
+            return self._azurite.endpoint
         wanted = None if limits is None else (limits, throughput)
         if self.gateway is not None and wanted != self._gateway_of:
             self.gateway.stop()

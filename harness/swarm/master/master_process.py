@@ -28,7 +28,7 @@ from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
-from harness.model.services import service_of_session
+from harness.model.services import server_of_session
 from harness.profile.profile_loader import NamedProfile
 from harness.swarm.command_line import RunRequest, profile_of, profile_of_command_line
 from harness.swarm.master.conductor import Conductor
@@ -136,8 +136,6 @@ class MasterProcess:
         hosts, option = self._environment.host, "-H"
         if not hosts:
             hosts, option = ",".join(self.profile.profile.hosts), "hosts of the profile"
-        if hosts:
-            _require_tables(self._session_of(self.profile))
         if not hosts:
             if self._credentials.logs_in:
                 self.console.say(
@@ -161,7 +159,8 @@ class MasterProcess:
                 "--throttling needs the embedded Azurite: leave -H out, or start `harness gateway "
                 "--upstream` in front of your endpoint and name the gateway with -H"
             )
-        return self._credentials.permitted(hosts, self._options.remote_ok, option)
+        server = server_of_session(self._session_of(self.profile))
+        return self._credentials.permitted(hosts, self._options.remote_ok, option, server)
 
     def _session_of(self, named: NamedProfile) -> str:
         return self._options.session or named.profile.session.kind
@@ -203,7 +202,7 @@ class MasterProcess:
         """Put the gateway that the form asks for before the embedded Azurite, or take it away."""
         session = self._session_of(named)
         if self._embedded is None:
-            _require_tables(session)
+            self._require_server(session)
             if limits is not None:
                 raise SetupError("throttling needs the embedded Azurite: restart without -H")
             return
@@ -211,6 +210,15 @@ class MasterProcess:
         endpoint = self._embedded.start(limits, throughput, session, self.console.say)
         self.accounts = self.conductor.accounts = Accounts((endpoint,))
         self._environment.host = self.accounts.url
+
+    def _require_server(self, session: str) -> None:
+        """Raise a `SetupError` if a session does not send to what -H is the address of."""
+        kind = self.accounts.kind
+        if (server := server_of_session(session)) != kind.server:
+            raise SetupError(
+                f"session {session} sends to a {server} service, and -H is the address of "
+                f"{kind.described}: restart with an address of that service"
+            )
 
     def wait_for_workers(self) -> None:
         """Wait for the workers of a headless run in place of Locust.
@@ -404,15 +412,6 @@ class MasterProcess:
             self._metrics = None
         if self._embedded is not None:
             self._embedded.stop()
-
-
-def _require_tables(session: str) -> None:
-    """Raise a `SetupError` if a session sends to what only the embedded Azurite has."""
-    if service_of_session(session) is not None:
-        raise SetupError(
-            f"session {session} sends to the embedded Azurite only, and to no other endpoint or "
-            "account: leave -H and hosts out"
-        )
 
 
 def end_workers(environment: Environment) -> None:

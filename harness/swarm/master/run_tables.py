@@ -97,11 +97,7 @@ class RunTables:
         try:
             for endpoint, budget in run.paid_accounts:
                 host = endpoint.host
-                if plan.kind.store == "container":
-                    # The run has just started this server itself; only the library can be missing.
-                    require_library(endpoint, plan.table)
-                    known.append(endpoint)
-                    continue
+                require_library(endpoint)
                 budget.take()
                 # The probe has a bound of its own, and its error says how far the probe came.
                 told = self._do(f"asking {host}", partial(check, endpoint), within_s=None)

@@ -67,17 +67,19 @@ def test_a_real_service_checks_the_token(
 
 def explained(refused: Refusal, host: str = "orders.table.core.windows.net") -> str:
     """The sentence for the refusal of a managed identity."""
-    endpoint = endpoint_from(f"https://{host}", {"AZURE_STORAGE_KEY": "d3Jvbmc="})
+    endpoint = endpoint_from(f"https://{host}", {"AZURE_STORAGE_KEY": "d3Jvbmc="}, server=None)
     signed = login()
     signed.sign_in()
     return explain(dataclasses.replace(endpoint, credential=signed), refused)
 
 
 def test_a_missing_role_is_named() -> None:
-    """With the one that writes, and that of Cosmos DB there."""
+    """With the one that writes, and those of blobs and of Cosmos DB there."""
     refused = Refusal(403, "AuthorizationPermissionMismatch", "Not authorized.")
     sentence = explained(refused)
     assert f"{WHO} lacks a role: assign it Storage Table Data Contributor" in sentence
+    sentence = explained(refused, "orders.blob.core.windows.net")
+    assert f"{WHO} lacks a role: assign it Storage Blob Data Contributor" in sentence
     cosmos = Refusal(403, "Forbidden", "Principal does not have required RBAC permissions")
     sentence = explained(cosmos, "orders.table.cosmos.azure.com")
     assert "Cosmos DB Built-in Data Contributor" in sentence

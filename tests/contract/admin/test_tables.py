@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from harness.cli import main
 from harness.commands.schema import schema_of
+from harness.endpoint.admin.stores import leftovers
 from harness.endpoint.admin.tables import (
     create_table,
     delete_run_entities,
     delete_table,
-    leftovers,
     list_tables,
     made_at,
     new_table_name,

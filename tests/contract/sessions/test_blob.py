@@ -97,8 +97,7 @@ def test_a_log_has_the_same_lines_in_both(
     )
     assert budget.spent == attempts
     delete_container(blobs, table, Budget())
-    with pytest.raises(SetupError, match=r"cannot be deleted: .*ContainerNotFound"):
-        delete_container(blobs, table, Budget())
+    delete_container(blobs, table, Budget())
 
 
 def line_of(number: int, text: str = "x" * 60_000) -> Operation:

@@ -181,6 +181,21 @@ def test_the_baseline_follows_a_challenge_with_its_own_token(
     assert session.execute(INSERT).outcome is Outcome.FORBIDDEN
 
 
+def test_an_append_after_a_challenge_is_an_attempt_of_its_own(
+    secure: ScriptedService, login: Login, issuer: Issuer, open_to: Callable[..., Any]
+) -> None:
+    """The library for blobs neither sends again by itself nor keeps the refused token."""
+    created = b'HTTP/1.1 201 Created\r\nETag: "1"\r\nContent-Length: 0\r\n\r\n'
+    secure.script = [created, refusal(secure, WWW_Authenticate=CHALLENGE), created]
+    budget = Budget()
+    session = open_to("blob", dataclasses.replace(secure.endpoint, credential=login), budget=budget)
+    result = session.execute(INSERT)
+    assert [attempt.status for attempt in result.attempts] == [201, 401, 201]
+    first, second = issuer.issued
+    assert tokens_of(secure.requests) == [first, first, second]
+    assert budget.spent == 3
+
+
 def test_a_login_at_cosmos_db_asks_for_its_audience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A managed identity is asked for a token of Cosmos DB, and the SDK names the same scope."""
     identity = ManagedIdentity()

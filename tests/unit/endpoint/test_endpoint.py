@@ -13,6 +13,8 @@ from harness.endpoint.accounts import accounts_from, consent_problem
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, as_kind, emulator_endpoint, endpoint_from
 from harness.model.errors import SetupError
+from harness.model.services import service_of
+from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
@@ -51,6 +53,39 @@ def test_kind_and_account_follow_from_the_host(host: str, kind: Service, account
     endpoint = endpoint_from(host, {"AZURE_STORAGE_KEY": KEY})
     assert (endpoint.kind, endpoint.account) == (kind, account)
     assert endpoint.credential == SharedKey(account, KEY)
+
+
+@pytest.mark.parametrize(
+    ("host", "kind"),
+    [
+        ("https://orders.blob.core.windows.net", AZURE_BLOBS),
+        ("https://orders.blob.core.chinacloudapi.cn", AZURE_BLOBS),
+        ("https://orders.blob.core.usgovcloudapi.net", AZURE_BLOBS),
+        ("https://orders.z01.blob.storage.azure.net", AZURE_BLOBS),
+        ("https://blobs.example.com/orders", AZURE_BLOBS),
+        ("http://127.0.0.1:10000/orders", AZURITE_BLOBS),
+    ],
+)
+def test_what_requests_are_for_decides_where_the_host_does_not(host: str, kind: Service) -> None:
+    """A custom domain and a loopback address are those of the server that is asked for."""
+    environ = {"AZURE_STORAGE_KEY": KEY}
+    endpoint = endpoint_from(host, environ, server="blob")
+    assert (endpoint.kind, endpoint.account) == (kind, "orders")
+    told = endpoint_from(host, environ, server=None).kind
+    assert told == (kind if ".blob." in host else service_of("table", emulated=kind.emulated))
+
+
+def test_a_token_of_storage_opens_blobs_too() -> None:
+    """Tables and blobs of a cloud have one audience, and so one login."""
+    environ = {"AZURE_STORAGE_AUTH_MODE": "login"}
+    for cloud, audience in (
+        ("core.windows.net", "https://storage.azure.com"),
+        ("core.usgovcloudapi.net", "https://storage.azure.us"),
+        ("core.chinacloudapi.cn", "https://storage.azure.cn"),
+    ):
+        login = endpoint_from(f"https://orders.blob.{cloud}", environ, server="blob").login
+        assert login is not None
+        assert login.audience == audience
 
 
 @pytest.mark.parametrize(

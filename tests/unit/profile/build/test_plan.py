@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, STORAGE
 from harness.profile.build.plan import Plan, plan_of
@@ -106,6 +106,14 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
     }
     assert [one.requests for one in reads.values()] == [2.0, 1.0]
     assert {one.entities for one in reads.values()} == {1500.0}
+
+
+def test_the_price_of_a_run_on_blobs_has_a_request_for_each_new_blob() -> None:
+    """An append may create its blob before: the most that a run costs is twice that of a table."""
+    log = resolve("log-in-blobs").profile
+    table, blobs = (plan_of(log, kind, sample=500) for kind in (STORAGE, AZURE_BLOBS))
+    assert blobs.most_loading == 2 * table.most_loading
+    assert blobs.most_load == 2 * table.most_load
 
 
 def test_loading_is_counted_apart() -> None:
