@@ -14,9 +14,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.key_ranges import IndexRanges, Key
+from harness.gateway.key_ranges import IndexRange, Key, placed
 from harness.gateway.reading import entities_in, with_parameters
 from harness.gateway.requests import RowWrite
+from harness.model.entity import of_sort_key
 
 MOST_ROWS = 200_000
 """Most rows of all tables together; no further rows are remembered."""
@@ -40,7 +41,7 @@ class Scan:
 
 @dataclasses.dataclass(slots=True)
 class _Table:
-    """The known rows of one table.
+    """The known rows of one table, with keys as `harness.model.entity.sort_key` has them.
 
     Attributes:
         partitions: RowKeys in order, by PartitionKey.
@@ -85,9 +86,9 @@ class Contents:
             if row.partition_key is None or row.row_key is None:
                 known.complete = False
             elif row.stays:
-                self._add(known, row.partition_key, row.row_key)
+                self._add(known, placed((row.partition_key, row.row_key)))
             else:
-                self._remove(known, row.partition_key, row.row_key)
+                self._remove(known, placed((row.partition_key, row.row_key)))
 
     def doubt(self, table: str) -> None:
         """The rows are uncertain: a write has no known result, or an unknown row was found."""
@@ -110,9 +111,9 @@ class Contents:
         known = self._tables.get(table)
         if known is None or known.deleted is None:
             return
-        for key in keys:
+        for key in map(placed, keys):
             if key not in known.deleted:
-                self._add(known, *key)
+                self._add(known, key)
 
     def end_look_ahead(self, table: str, *, whole: bool) -> None:
         """End the reading of the table. ``whole`` is True if every row was read."""
@@ -126,44 +127,43 @@ class Contents:
         known = self._tables.get(table)
         if known is None or row.partition_key is None or row.row_key is None:
             return False
-        rows = known.partitions.get(row.partition_key, ())
-        at = bisect.bisect_left(rows, row.row_key)
-        return at < len(rows) and rows[at] == row.row_key
+        partition_key, row_key = placed((row.partition_key, row.row_key))
+        rows = known.partitions.get(partition_key, ())
+        at = bisect.bisect_left(rows, row_key)
+        return at < len(rows) and rows[at] == row_key
 
-    def first_partition(self, table: str, keys: IndexRanges) -> str | None:
-        """Return the first partition with a row in the ranges, or None."""
+    def first_partition(self, table: str, keys: IndexRange) -> str | None:
+        """Return the first partition with a row in the range, or None."""
         known = self._tables.get(table)
         if known is None:
             return None
-        for one in keys.ranges:
-            at = bisect.bisect_left(known.keys, one.first[0])
-            # If no row of the first partition is in the range, the next partition may begin there.
-            for partition in known.keys[at : at + 2]:
-                rows = known.partitions[partition]
-                low = bisect.bisect_left(rows, one.first[1]) if partition == one.first[0] else 0
-                if low < len(rows):
-                    if (partition, rows[low]) in one:
-                        return partition
-                    break
+        first = placed(keys.first)
+        at = bisect.bisect_left(known.keys, first[0])
+        # If no row of the first partition is in the range, the next partition may begin it.
+        for partition in known.keys[at : at + 2]:
+            rows = known.partitions[partition]
+            low = bisect.bisect_left(rows, first[1]) if partition == first[0] else 0
+            if low < len(rows):
+                key = of_sort_key(partition)
+                return key if (key, of_sort_key(rows[low])) in keys else None
         return None
 
-    def scan(self, table: str, keys: IndexRanges) -> Scan:
+    def scan(self, table: str, keys: IndexRange) -> Scan:
         known = self._tables.get(table)
         if known is None:
             return Scan({}, certain=not self._stored)
         found: dict[str, int] = {}
-        for one in keys.ranges:
-            first, end = one.first, one.end
-            begin_at = bisect.bisect_left(known.keys, first[0])
-            end_at = len(known.keys) if end is None else bisect.bisect_right(known.keys, end[0])
-            for partition in known.keys[begin_at:end_at]:
-                rows = known.partitions[partition]
-                low = bisect.bisect_left(rows, first[1]) if partition == first[0] else 0
-                high = len(rows)
-                if end is not None and partition == end[0]:
-                    high = bisect.bisect_left(rows, end[1])
-                if high > low:
-                    found[partition] = found.get(partition, 0) + high - low
+        first, end = placed(keys.first), None if keys.end is None else placed(keys.end)
+        begin_at = bisect.bisect_left(known.keys, first[0])
+        end_at = len(known.keys) if end is None else bisect.bisect_right(known.keys, end[0])
+        for partition in known.keys[begin_at:end_at]:
+            rows = known.partitions[partition]
+            low = bisect.bisect_left(rows, first[1]) if partition == first[0] else 0
+            high = len(rows)
+            if end is not None and partition == end[0]:
+                high = bisect.bisect_left(rows, end[1])
+            if high > low:
+                found[of_sort_key(partition)] = high - low
         return Scan(found, certain=known.complete)
 
     def _table(self, table: str) -> _Table | None:
@@ -172,7 +172,8 @@ class Contents:
             known = self._tables[table] = _Table(complete=False)
         return known
 
-    def _add(self, known: _Table, partition_key: str, row_key: str) -> None:
+    def _add(self, known: _Table, key: Key) -> None:
+        partition_key, row_key = key
         rows = known.partitions.get(partition_key)
         if rows is not None:
             if not rows or row_key > rows[-1]:
@@ -191,9 +192,10 @@ class Contents:
         else:
             rows.insert(at, row_key)
 
-    def _remove(self, known: _Table, partition_key: str, row_key: str) -> None:
+    def _remove(self, known: _Table, key: Key) -> None:
+        partition_key, row_key = key
         if known.deleted is not None:
-            known.deleted.add((partition_key, row_key))
+            known.deleted.add(key)
         rows = known.partitions.get(partition_key, [])
         at = bisect.bisect_left(rows, row_key)
         if at == len(rows) or rows[at] != row_key:

@@ -1,8 +1,7 @@
-"""Parses ``$filter`` into a tree of the comparisons of keys.
+"""Parses ``$filter`` into its comparisons.
 
-Comparisons of other properties are leaves that any row may pass; `equal_values` reads some. The
-operators, type prefixes and quotes are those that the table service and Azurite accept; a filter
-that neither accepts is not an error here, because the endpoint answers it.
+The operators, type prefixes and quotes are those that the table service and Azurite accept; a
+filter that neither accepts is not an error here, because the endpoint answers it.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from harness.model.entity import canonical_text
 
@@ -20,105 +20,53 @@ _TOKENS = re.compile(
 _FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _KEYS = ("PartitionKey", "RowKey")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_NOT_PROPERTIES = frozenset((*_KEYS, "and", "or", "not", "true", "false", *_FLIPPED))
+_WORDS = frozenset(("true", "false"))
 _MOST_DEPTH = 100
 _TYPES = {"guid": "Edm.Guid", "datetime": "Edm.DateTime"}
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)[Ll]?")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KeyComparison:
-    """A comparison of a key with a text. ``operator`` is eq, ne, lt, le, gt or ge."""
+class PropertyComparison(NamedTuple):
+    """A comparison of a property with a value. ``operator`` is eq, ne, lt, le, gt or ge.
 
-    key: str
-    operator: str
-    text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Constant:
-    """A part that every row passes, or none."""
-
-    passes: bool
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Unknown:
-    """A part about other properties: any row may pass it, and its negation.
-
-    ``name`` and ``text`` are those of a comparison by eq: the property, and the canonical text of
-    its value.
+    Attributes:
+        text: The canonical text of the value; None if it is not known.
+        required: Every row that passes the filter satisfies it: nothing but ``and`` joins it.
     """
 
-    name: str = ""
-    text: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Both:
-    """``and``."""
-
-    parts: tuple[Node, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Either:
-    """``or``."""
-
-    parts: tuple[Node, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Negated:
-    """``not``."""
-
-    part: Node
-
-
-Node = KeyComparison | Constant | Unknown | Both | Either | Negated
+    name: str
+    operator: str
+    text: str | None
+    required: bool = True
 
 
 class FilterError(ValueError):
     """The text is not a filter."""
 
 
-def parse_filter(text: str) -> Node:
-    """Return the tree of a filter; an empty filter passes every row.
+def parse_filter(text: str) -> list[PropertyComparison]:
+    """Return the comparisons of a filter, in its order; of an empty one none.
 
     A `FilterError` says that the text is not a filter, or is nested more than 100 deep.
     """
-    if not text.strip():
-        return Constant(passes=True)
     parser = _Parser(_tokens(text))
-    tree = parser.either(0)
-    parser.end()
-    return tree
-
-
-def compared_properties(text: str) -> tuple[str, ...]:
-    """Names of the properties, besides the keys, that a filter compares; empty if it is none."""
-    try:
-        tokens = _tokens(text)
-    except FilterError:
-        return ()
-    words = dict.fromkeys(token.text for token in tokens if token.kind == "word")
-    return tuple(one for one in words if one not in _NOT_PROPERTIES and _NAME.fullmatch(one))
+    if text.strip():
+        parser.either(0)
+        parser.end()
+    return parser.found
 
 
 def equal_values(text: str, names: Sequence[str]) -> dict[str, str]:
     """The values of named properties that every row has which passes a filter, as texts."""
     try:
-        waiting = [parse_filter(text)]
+        found = parse_filter(text)
     except FilterError:
         return {}
-    found: dict[str, str] = {}
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Both):
-            waiting += node.parts
-        elif isinstance(node, Unknown) and node.name in names and node.text is not None:
-            found[node.name] = node.text
-    return found
+    return {
+        one.name: one.text
+        for one in found
+        if one.required and one.operator == "eq" and one.name in names and one.text is not None
+    }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,50 +96,72 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
+_TRUE = _Token("word", "true")
+
+
 class _Parser:
     """Recursive descent: or, and, not, parentheses, comparison; the loosest first."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
         self._at = 0
+        self.found: list[PropertyComparison] = []
 
     def end(self) -> None:
         if self._at < len(self._tokens):
             raise FilterError(f"{self._tokens[self._at].text!r} is left over")
 
-    def either(self, depth: int) -> Node:
-        parts = [self._both(depth)]
+    def either(self, depth: int) -> None:
+        start, parts = len(self.found), 1
+        self._both(depth)
         while self._taken("word", "or"):
-            parts.append(self._both(depth))
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+            parts += 1
+            self._both(depth)
+        if parts > 1:
+            self._release(start)
 
-    def _both(self, depth: int) -> Node:
-        parts = [self._single(depth)]
+    def _both(self, depth: int) -> None:
+        self._single(depth)
         while self._taken("word", "and"):
-            parts.append(self._single(depth))
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+            self._single(depth)
 
-    def _single(self, depth: int) -> Node:
+    def _single(self, depth: int) -> None:
         if depth > _MOST_DEPTH:
             raise FilterError("nested too deeply")
         if self._taken("word", "not"):
-            return Negated(self._single(depth + 1))
-        if not self._taken("bracket", "("):
-            return self._comparison()
-        inside = self.either(depth + 1)
-        if not self._taken("bracket", ")"):
-            raise FilterError("a parenthesis is not closed")
-        return inside
+            start = len(self.found)
+            self._single(depth + 1)
+            self._release(start)
+        elif not self._taken("bracket", "("):
+            self._comparison()
+        else:
+            self.either(depth + 1)
+            if not self._taken("bracket", ")"):
+                raise FilterError("a parenthesis is not closed")
 
-    def _comparison(self) -> Node:
+    def _release(self, start: int) -> None:
+        """A row may pass without the comparisons since a place."""
+        self.found[start:] = [one._replace(required=False) for one in self.found[start:]]
+
+    def _comparison(self) -> None:
         left = self._operand()
         operator = self._tokens[self._at].text.lower() if self._at < len(self._tokens) else ""
-        if operator in _FLIPPED and self._taken("word", operator):
-            return _compared(left, operator, self._operand())
-        # Without an operator: a constant, or a boolean property.
-        if left.kind == "word" and left.text.lower() in ("true", "false"):
-            return Constant(passes=left.text.lower() == "true")
-        return Unknown()
+        if operator not in _FLIPPED or not self._taken("word", operator):
+            # Without an operator: a constant, or a boolean property.
+            self._compared(left, "eq", _TRUE)
+            return
+        right = self._operand()
+        self._compared(left, operator, right)
+        self._compared(right, _FLIPPED[operator], left)
+
+    def _compared(self, left: _Token, operator: str, right: _Token) -> None:
+        """Note a comparison, if it is of a property."""
+        name = left.text
+        if left.kind == "word" and name.lower() not in _WORDS and _NAME.fullmatch(name):
+            known = name not in _KEYS or (right.kind == "text" and not right.prefix)
+            self.found.append(
+                PropertyComparison(name, operator, _value_of(right) if known else None)
+            )
 
     def _operand(self) -> _Token:
         if self._at >= len(self._tokens) or self._tokens[self._at].kind == "bracket":
@@ -207,17 +177,6 @@ class _Parser:
             return False
         self._at += 1
         return True
-
-
-def _compared(left: _Token, operator: str, right: _Token) -> Node:
-    if left.kind == "text" and right.kind == "word":
-        left, right, operator = right, left, _FLIPPED[operator]
-    is_key = left.kind == "word" and left.text in _KEYS
-    if is_key and right.kind == "text" and not right.prefix:
-        return KeyComparison(left.text, operator, right.text)
-    if left.kind == "word" and operator == "eq":
-        return Unknown(left.text, _value_of(right))
-    return Unknown()
 
 
 def _value_of(token: _Token) -> str | None:

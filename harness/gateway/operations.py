@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs
 
-from harness.gateway.filters import compared_properties
-from harness.gateway.key_ranges import WHOLE, IndexRanges, Key, after, key_ranges
+from harness.gateway.key_ranges import (
+    WHOLE,
+    IndexRange,
+    Key,
+    after,
+    compared_properties,
+    index_range,
+)
 from harness.gateway.requests import Asked
 from harness.model.operation import (
     ALL_KEYS,
@@ -65,9 +71,9 @@ def operation_of(
 
 def continuation_of(asked: Asked) -> Key | None:
     """The key at which a further page of a query begins; None for another request."""
-    if "NextPartitionKey" not in asked.query or asked.keys is None or not asked.keys.ranges:
+    if "NextPartitionKey" not in asked.query or asked.keys is None:
         return None
-    return asked.keys.ranges[0].first
+    return asked.keys.first
 
 
 def _query(asked: Asked) -> Operation:
@@ -77,7 +83,7 @@ def _query(asked: Asked) -> Operation:
     key, keys = asked.partition_key, asked.keys
     if "NextPartitionKey" in parameters:
         # A further page is named as its query, not by the keys that are left.
-        keys = key_ranges(text)
+        keys = index_range(text)
     return new_operation(
         kind=_QUERY,
         partition_key=WHOLE_TABLE if key is None else key,
@@ -89,10 +95,10 @@ def _query(asked: Asked) -> Operation:
     )
 
 
-def _key_range(partition_key: str | None, keys: IndexRanges | None) -> KeyRange:
-    if keys is None or keys == WHOLE or not keys.ranges:
+def _key_range(partition_key: str | None, keys: IndexRange | None) -> KeyRange:
+    if keys is None or keys == WHOLE:
         return ALL_KEYS
-    (first, first_row), end = keys.ranges[0].first, keys.ranges[-1].end
+    (first, first_row), end = keys.first, keys.end
     if partition_key is None:
         return new_key_range(partition_from=first, partition_before=None if end is None else end[0])
     whole = end is None or end == (after(first), "")

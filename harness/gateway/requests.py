@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote
 
-from harness.gateway.key_ranges import IndexRanges, Key, key_ranges
+from harness.gateway.key_ranges import IndexRange, Key, index_range
 from harness.model.entity import MAX_TRANSACTION_BYTES, canonical_text
 from harness.model.operation import Kind
 
@@ -137,7 +137,7 @@ class Asked(NamedTuple):
         spelled: The name of the table as the request spells it.
         partition_key: The partition; None for several partitions, or if unknown.
         entities: Entity count if the request succeeds; for a query the minimum.
-        keys: Ranges of keys that a query scans; those of a continued query begin at the
+        keys: The range of keys that a query scans; that of a continued query begins at the
             continuation.
         row_key: The row of a request about one entity; empty if unknown.
         rows: The entities that a write changes.
@@ -153,7 +153,7 @@ class Asked(NamedTuple):
     spelled: str = ""
     partition_key: str | None = None
     entities: int = 0
-    keys: IndexRanges | None = None
+    keys: IndexRange | None = None
     top: int | None = None
     row_key: str = ""
     rows: tuple[RowWrite, ...] = ()
@@ -261,7 +261,7 @@ def _read_query(table: str, query: str) -> Asked:
     }
     if parameters.get("comp") in _NOT_ABOUT_ENTITIES:
         return NOTHING
-    keys = key_ranges(parameters.get("$filter", ""))
+    keys = index_range(parameters.get("$filter", ""))
     partition_key = keys.only
     first = _continued_at(parameters.get("NextPartitionKey"), parameters.get("NextRowKey"))
     if first is not None:

@@ -118,7 +118,7 @@ class StorageLimits:
             return None
         if not answered.keys or None in answered.keys:
             return None
-        for border in self._ranges.borders(asked.table, asked.keys.first):
+        for border in self._ranges.borders(asked.table, asked.keys.first[0]):
             before = sum(key < border for key in answered.keys if key is not None)
             if before == len(answered.keys):
                 return None
@@ -302,7 +302,7 @@ class StorageLimits:
         """Return the key whose range serves a request."""
         if key is not None:
             return key
-        return "" if asked.keys is None else asked.keys.first
+        return "" if asked.keys is None else asked.keys.first[0]
 
     def _rule_against(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import re
+import struct
 import uuid
 from collections.abc import Iterator, Mapping
 
@@ -31,6 +32,7 @@ ETAG = "odata.etag"
 
 _EXACT = 2.0**53
 """Integers below it are exact as Edm.Double."""
+_PAIRED = re.compile("[\U00010000-\U0010ffff]")
 _REFUSED = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -76,6 +78,27 @@ def characters(text: str) -> int:
     if text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def sort_key(text: str) -> str:
+    """A text that compares with others as a key does: by UTF-16 code units, surrogate pairs apart.
+
+    So do Azurite and ordinal comparisons of .NET. That the service does too is assumed.
+    """
+    if text.isascii():
+        return text
+    return _PAIRED.sub(lambda one: "".join(map(chr, _units(one[0]))), text)
+
+
+def of_sort_key(text: str) -> str:
+    """The key that sorts so."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _units(character: str) -> tuple[int, ...]:
+    return struct.unpack(">2H", character.encode("utf-16-be"))
 
 
 def value_size(value: EdmValue) -> int:

@@ -76,7 +76,7 @@ class TracedQuery(NamedTuple):
     """What a query asked for. Bounds are those of `harness.model.operation.KeyRange`.
 
     Attributes:
-        compared: Names of the properties, besides the keys, that the filter compares.
+        compared: Names of the properties that the filter compares without narrowing the range.
         selected: The properties to return; empty is all.
         continued_at: PartitionKey and RowKey at which a further page of a query begins, where each
             page is an operation of its own.

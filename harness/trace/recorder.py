@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.gateway.filters import compared_properties, equal_values
+from harness.gateway.filters import equal_values
+from harness.gateway.key_ranges import compared_properties
 from harness.model.entity import Properties, canonical_text
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Result, Scope

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from harness.gateway.contents import Contents
-from harness.gateway.key_ranges import IndexRanges, after
+from harness.gateway.key_ranges import IndexRange, after
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
@@ -91,8 +91,8 @@ def query_count(
     return Count(entities=entities, returned=returned, estimated=estimated), by_partition
 
 
-def _scanned_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
-    """Return the ranges that the page scanned, and whether their end is known."""
+def _scanned_keys(asked: Asked, answered: Answered) -> tuple[IndexRange, bool]:
+    """Return the range that the page scanned, and whether its end is known."""
     assert asked.keys is not None
     if answered.next_key is not None:
         return asked.keys.within(end=answered.next_key), True
@@ -100,5 +100,5 @@ def _scanned_keys(asked: Asked, answered: Answered) -> tuple[IndexRanges, bool]:
         return asked.keys, True
     # The page is full: the scan ended at its last entity.
     if answered.last is None:
-        return IndexRanges(()), False
+        return asked.keys.within(end=asked.keys.first), False
     return asked.keys.within(end=(answered.last[0], after(answered.last[1]))), True

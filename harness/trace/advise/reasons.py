@@ -316,7 +316,7 @@ def _hot_rows(rows: Trial) -> tuple[str, str] | None:
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
-    known = {one.name for one in traffic.properties}
+    known = {"PartitionKey", "RowKey", *(one.name for one in traffic.properties)}
     missing = [name for name in query.compared if name not in known]
     if not missing:
         return ""
@@ -360,11 +360,13 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
         if best is not None and not set(query.compared).isdisjoint(best.candidate.properties):
             continue
         where = "the whole table" if query.whole else "a partition"
+        remedy = "Store the entities a second time, under keys that begin with what is compared."
+        if "PartitionKey" in query.compared or (not query.whole and "RowKey" in query.compared):
+            remedy = "Send a query for each range of keys: `or`, `not` and `ne` narrow none."
         said.append(
             f"{counted(query.count, 'query', 'queries')} over {where} "
             f"{agreed(query.count, 'compares', 'compare')} {listed(query.compared)}: "
-            f"{query.scanned:,} entities are read, and {query.returned:,} returned. Store the "
-            "entities a second time, under keys that begin with what is compared."
-            f"{_unrecorded(query, traffic)}"
+            f"{query.scanned:,} entities are read, and {query.returned:,} returned. "
+            f"{remedy}{_unrecorded(query, traffic)}"
         )
     return said

@@ -67,7 +67,7 @@ class MadeData:
         made: dict[str, EdmValue] = {RUN_PROPERTY: self._run_id}
         group = zlib.crc32(row_key.encode("utf-8", "surrogatepass")) % GROUPS
         missing = sent_bytes - self._fixed - len(partition_key) - len(row_key)
-        for name in compared:
+        for name in map(_made, compared):
             made[name] = group
             missing -= self._each + len(name) + 2
         # As many properties as request units are estimated for, where they have room.
@@ -81,10 +81,15 @@ class MadeData:
         return made
 
 
+def _made(compared: str) -> str:
+    """The made property in place of a compared one: a key has a value of its own."""
+    return f"{compared}Group" if compared in ("PartitionKey", "RowKey") else compared
+
+
 def filter_for(compared: Sequence[str], returned: int, scanned: int) -> str:
     """A filter on these properties that returns about ``returned`` of ``scanned`` rows."""
     share = min(1.0, returned / scanned)
-    first, *others = compared
+    first, *others = map(_made, compared)
     terms = [f"{first} lt {round(share * GROUPS)}", *(f"{name} ge 0" for name in others)]
     return " and ".join(terms)
 
@@ -131,12 +136,9 @@ def key_range(row: TracedOperation, **known: Any) -> KeyRange:
 
 
 def continuation_filter(continued_at: tuple[str, str]) -> str:
-    """The filter for a further page over several partitions: no one range has its rows."""
+    """The filter for a further page over several partitions, in the range from its first one on."""
     partition_key, row_key = (text.replace("'", "''") for text in continued_at)
-    return (
-        f"(PartitionKey gt '{partition_key}' or "
-        f"(PartitionKey eq '{partition_key}' and RowKey ge '{row_key}'))"
-    )
+    return f"(PartitionKey gt '{partition_key}' or RowKey ge '{row_key}')"
 
 
 def page_limit(query: TracedQuery, head: TraceHead) -> int | None:

@@ -61,9 +61,11 @@ def after(prefix: str) -> str | None:
     """
     for place in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[place]) + 1
-        while code in _CONTROL or code in _SURROGATES or chr(min(code, 0x10FFFF)) in _IN_NO_KEY:
+        while code in _CONTROL or chr(min(code, 0x10FFFF)) in _IN_NO_KEY:
             code += 1
-        if code <= 0x10FFFF:
+        # In the order of keys, characters beyond U+FFFF are where the surrogates are.
+        code = {_SURROGATES.start: 0x10000, 0x110000: _SURROGATES.stop}.get(code, code)
+        if code != 0x10000 or prefix[place] != "\uffff":
             return prefix[:place] + chr(code)
     return None
 

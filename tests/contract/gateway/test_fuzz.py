@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.endpoint.endpoint import Endpoint
-from harness.gateway.key_ranges import key_ranges
+from harness.gateway.key_ranges import index_range
 from tests.contract.gateway.conftest import WIDE
 from tests.support.gateways import StartGateway, Told
 from tests.support.sdk import named_key
@@ -175,7 +175,7 @@ class Sender:
         more = f"&$filter={quote(form.filter)}" if form.filter else ""
         status, content, _ = self._ask("GET", segment, form, "", more)
         if status == 200:
-            ranges = key_ranges(form.filter)
+            ranges = index_range(form.filter)
             self.returned[ranges.only] += len(json.loads(content)["value"])
             scanned = sum(key in ranges for key in self.stored)
             self._count(status, ranges.only, set(), scanned)

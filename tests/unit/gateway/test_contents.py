@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.gateway import contents as contents_module
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.contents import Contents, LookAhead
-from harness.gateway.key_ranges import key_ranges
+from harness.gateway.key_ranges import index_range
 from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
@@ -49,7 +49,7 @@ def test_a_scan_is_of_the_rows_that_are_stored(
         key = (write.partition_key, write.row_key)
         stored = stored | {key} if write.stays else stored - {key}
     assert known.rows == len(stored)
-    for ranges in (key_ranges(text), key_ranges(text).within(since)):
+    for ranges in (index_range(text), index_range(text).within(since)):
         scan = known.scan("table", ranges)
         rows = sorted(key for key in stored if key in ranges)
         assert scan.by_partition == Counter(key for key, _ in rows)
@@ -195,7 +195,7 @@ def test_rows_are_bounded_and_then_estimated() -> None:
     for number in range(contents_module.MOST_ROWS + 5):
         known.wrote("table", [RowWrite("p", f"{number:07d}")])
     assert known.rows == contents_module.MOST_ROWS
-    assert not known.scan("table", key_ranges("")).certain
+    assert not known.scan("table", index_range("")).certain
     known.dropped("table")
     assert known.rows == 0
 
@@ -206,4 +206,4 @@ def test_a_gateway_that_stores_nothing_remembers_nothing() -> None:
     known.made("table")
     known.wrote("table", [RowWrite("p", "r")])
     assert known.rows == 0
-    assert known.scan("table", key_ranges("")).certain
+    assert known.scan("table", index_range("")).certain

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.key_ranges import key_ranges
+from harness.gateway.key_ranges import index_range
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits, limits_path, load_limits
 from harness.gateway.model import Decision, Model
 from harness.gateway.reading import Answered
@@ -232,7 +232,7 @@ def test_a_refused_write_costs_a_look(status: int, cost: int) -> None:
 def test_a_query_over_all_partitions_asks_each_of_them() -> None:
     """A query of one key asks one physical partition, others ask all, and one 429 refuses it."""
     model = model_of()
-    one = Asked(kind=Kind.QUERY, table="table", partition_key="k", keys=key_ranges(""))
+    one = Asked(kind=Kind.QUERY, table="table", partition_key="k", keys=index_range(""))
     every = one._replace(partition_key=None)
     page = Answered(status=200, found={"k": 2}, body_bytes=2048)
     assert model.answered(one, page, 0.0).charged == QUERY_PAGE + 2 * RU

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.endpoint.protocol.requests import filter_of
 from harness.gateway.contents import Contents
-from harness.gateway.key_ranges import key_ranges
+from harness.gateway.key_ranges import index_range
 from harness.gateway.requests import RowWrite
 from harness.model.operation import WHOLE_TABLE, Kind, new_operation
 from harness.model.outcome import Outcome
@@ -145,7 +145,7 @@ def test_the_gateway_scans_what_is_counted(
         contents.wrote("t", [RowWrite(*new)])
     for one in treated(mine, "", key, query).ranges:
         number, shares = counts.in_range("", one)
-        scanned = contents.scan("t", key_ranges(rewritten(one))).by_partition
+        scanned = contents.scan("t", index_range(rewritten(one))).by_partition
         assert number == sum(scanned.values())
         assert {name: rows for name, rows in shares if rows} == scanned
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.model.entity import sort_key
 from harness.workload.keys.beginnings import (
     Beginning,
     after,
@@ -113,13 +114,33 @@ def test_the_periods_of_a_range_are_those_of_its_hours(
     assert of_parts(parts, of_pattern(pattern, within), most=3_000) == (wanted, True)
 
 
-@given(KEYS.filter(bool), KEYS)
+ODD = st.text(st.sampled_from("a\ud7ff\U0001f600\U0010ffff\ue000\uffff"), max_size=4)
+
+
+@given((KEYS | ODD).filter(bool), KEYS | ODD)
 def test_the_end_of_a_prefix_is_behind_its_keys_alone(prefix: str, other: str) -> None:
-    """And before all others that sort behind them."""
-    end = after(prefix)
-    assert end is not None
-    assert prefix + other < end
-    assert (prefix <= other < end) == other.startswith(prefix)
+    """And before all others that sort behind them; behind the last character is none."""
+    end, key = after(prefix), sort_key(other)
+    if end is None:
+        assert set(prefix) == {"\uffff"}
+        return
+    assert sort_key(prefix + other) < sort_key(end)
+    assert (sort_key(prefix) <= key < sort_key(end)) == other.startswith(prefix)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        ("a", "b"),
+        ("p\uffff", "q"),
+        ("p\ud7ff", "p\U00010000"),
+        ("p\U0010ffff", "p\ue000"),
+        ("\uffff", None),
+    ],
+)
+def test_characters_beyond_ffff_are_where_the_surrogates_are(prefix: str, end: str | None) -> None:
+    """In the order of UTF-16 code units."""
+    assert after(prefix) == end
 
 
 @pytest.mark.parametrize(
