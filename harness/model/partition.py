@@ -14,7 +14,7 @@ from harness.model.operation import WHOLE_TABLE, Operation
 EXACT_PARTITIONS = 200
 """So many partitions are counted one by one, by a ledger as by a gateway."""
 MADE_UP = "!rows"
-"""In PartitionKeys of rows of which a trace shows how many were there, and not where."""
+"""In keys of rows of which a trace shows how many were there, and not where."""
 _DIGEST_BYTES = 8
 
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Sequence
 
+from harness.model.entity import sort_key
+from harness.model.partition import MADE_UP
+
 _MOST_SWEEPS = 60
 """Constraints that contradict each other would be relaxed for ever."""
 
@@ -74,7 +77,9 @@ def _relaxed(known: Sequence[int], wanted: Sequence[Wanted]) -> list[int] | None
     return None
 
 
-def keys_between(start: str, end: str | None, number: int, taken: Container[str]) -> list[str]:
+def keys_between(
+    start: str, end: str | None, number: int, taken: Container[str], mark: str = MADE_UP
+) -> list[str]:
     """New keys from ``start`` on and before ``end``, at most ``number``: fewer if none fit.
 
     The start itself comes first, because queries often begin at a row.
@@ -82,8 +87,8 @@ def keys_between(start: str, end: str | None, number: int, taken: Container[str]
     keys = [start] if start and start not in taken else []
     width = len(str(number))
     for place in range(number - len(keys)):
-        key = f"{start}!{place:0{width}}"
-        if end is not None and key >= end:
+        key = f"{start}{mark}{place:0{width}}"
+        if end is not None and sort_key(key) >= sort_key(end):
             break
         if key not in taken:
             keys.append(key)

@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from harness.model.entity import sort_key
 from harness.model.operation import UPSERTS, WHOLE_TABLE, KeyRange, Kind
 from harness.model.outcome import Outcome
 from harness.model.partition import MADE_UP
@@ -112,23 +113,24 @@ class _Partition:
             was, is_there = earlier != _ABSENT, row in self.now
             if is_there != was:
                 listed = self.added if is_there else self.removed
-                del listed[bisect.bisect_left(listed, row)]
+                del listed[bisect.bisect_left(listed, sort_key(row), key=sort_key)]
         self.first[row] = first
         if there:
             self.now.add(row)
         else:
             self.now.discard(row)
         if there and first == _ABSENT:
-            bisect.insort(self.added, row)
+            bisect.insort(self.added, row, key=sort_key)
         elif first != _ABSENT and not there:
-            bisect.insort(self.removed, row)
+            bisect.insort(self.removed, row, key=sort_key)
 
     def restart(self) -> None:
         """Return to the rows that were there at first, and forget what queries found."""
         for row, first in self.first.items():
             if first == _FREE:
                 self.first[row] = _ABSENT
-        self.initial = sorted(row for row, first in self.first.items() if first == _PRESENT)
+        there = (row for row, first in self.first.items() if first == _PRESENT)
+        self.initial = sorted(there, key=sort_key)
         self.now = set(self.initial)
         self.added, self.removed, self.ranges = [], [], {}
 
@@ -139,6 +141,8 @@ class _Table:
 
     Attributes:
         upserted: Upserts of unknown rows in all partitions, in order: partition and row.
+        unread: How many of them came before the first query that read the whole table; None without
+            one. A row that no query found is a new one.
         pages: By client, PartitionKey and query.
     """
 
@@ -147,6 +151,7 @@ class _Table:
     )
     ranges: dict[Bounds, _Range] = dataclasses.field(default_factory=dict)
     upserted: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    unread: int | None = None
     pages: dict[tuple[str, str, TracedQuery], _Pages] = dataclasses.field(default_factory=dict)
 
 
@@ -157,6 +162,8 @@ class InitialRows:
     Call `learned` in between and `filled` at the end.
 
     Attributes:
+        unsure: Tables with rows that have made-up keys, or of which it is not known whether they
+            were there, because the first operation on them is an upsert.
         contradictory: Writes whose outcome contradicts earlier ones, because they overlapped.
         read: What the first queries read to the end, so that its rows are known.
     """
@@ -166,6 +173,7 @@ class InitialRows:
         self._tables: dict[str, _Table] = collections.defaultdict(_Table)
         self._learning = True
         self.read: set[QueriedKeys] = set()
+        self.unsure: set[str] = set()
         # Rows of a refused transaction, one of which was there, or was not.
         self._one_of: list[tuple[_Partition, list[str], bool]] = []
         self.contradictory = 0
@@ -201,8 +209,11 @@ class InitialRows:
                     if row is not None:
                         partition.first[row] = wanted
                         break
-        for table in self._tables.values():
-            for partition in table.partitions.values():
+        for name, table in self._tables.items():
+            partitions, early = table.partitions, table.upserted[: table.unread]
+            if any(partitions[key].first[row] == _FREE for key, row in early):
+                self.unsure.add(name)
+            for partition in partitions.values():
                 partition.restart()
             table.ranges, table.pages = {}, {}
         self._one_of.clear()
@@ -324,6 +335,8 @@ class InitialRows:
                 _resolve(table, None if over else key, bounds, known.seen, first - known.last)
                 first = first_rows()
             known.seen = len(table.upserted if over else table.partitions[key].upserted)
+            if exact and over and bounds == (None, None) and table.unread is None:
+                table.unread = known.seen
         if not exact:
             known.least = max(known.least, first)
             return known, None
@@ -340,6 +353,7 @@ class InitialRows:
         inexact = 0
         for name, table in self._tables.items():
             loaded = rows[name] = {}
+            known = sum(len(partition.initial) for partition in table.partitions.values())
             for key, partition in sorted(table.partitions.items()):
                 there = partition.initial
                 made = functools.partial(keys_between, taken=partition.first)
@@ -347,6 +361,8 @@ class InitialRows:
                 if there:
                     loaded[key] = there
             inexact += _fill_table(table, loaded)
+            if sum(map(len, loaded.values())) > known:
+                self.unsure.add(name)
         return rows, inexact
 
 
@@ -366,15 +382,15 @@ def _resolve(table: _Table, key: str | None, bounds: Bounds, seen: int, made: in
 
 def _fill_table(table: _Table, loaded: dict[str, list[str]]) -> int:
     """Add partitions, so that queries over several find what they found."""
-    there = sorted(key for key, rows in loaded.items() for _ in rows)
+    there = sorted((key for key, rows in loaded.items() for _ in rows), key=sort_key)
 
     def partitions(start: str, end: str | None, number: int) -> list[str]:
         # Of some rows each: a large one would be hot.
         count = -(-number // _MADE_ROWS)
-        keys = keys_between(f"{start}{MADE_UP}", end, count, table.partitions)
+        keys = keys_between(f"{start}{MADE_UP}", end, count, table.partitions, "!")
         every = [keys[min(place // _MADE_ROWS, len(keys) - 1)] for place in range(number) if keys]
         for place, key in enumerate(every):
-            loaded.setdefault(key, []).append(f"{place:08}")
+            loaded.setdefault(key, []).append(f"{MADE_UP}{place:08}")
         return every
 
     return _fill(table.ranges, there, partitions)
@@ -391,12 +407,13 @@ def _fill(
     """
     if not ranges:
         return 0
-    ends = sorted({end for bounds in ranges for end in bounds if end is not None})
+    every = {end for bounds in ranges for end in bounds if end is not None}
+    ends = sorted(every, key=sort_key)
     places: dict[str | None, int] = {end: place + 1 for place, end in enumerate(ends)}
     starts = ["", *ends]
     known = [0] * len(starts)
     for key in there:
-        known[bisect.bisect_right(ends, key)] += 1
+        known[bisect.bisect_right(ends, sort_key(key), key=sort_key)] += 1
     wanted = []
     for (first, before), found in ranges.items():
         place = 0 if first is None else places[first]
@@ -413,7 +430,7 @@ def _fill(
         if number:
             added += made(start, end_key, number)
     there += added
-    there.sort()
+    there.sort(key=sort_key)
     inexact = 0
     for bounds, found in ranges.items():
         count = _between(there, bounds)
@@ -423,13 +440,15 @@ def _fill(
 
 
 def _within(key: str, bounds: Bounds) -> bool:
-    first, before = bounds
-    return (first is None or key >= first) and (before is None or key < before)
+    return _between([key], bounds) > 0
 
 
 def _between(keys: list[str], bounds: Bounds) -> int:
     """The number of keys in a range, of sorted ones."""
     first, before = bounds
-    low = 0 if first is None else bisect.bisect_left(keys, first)
-    high = len(keys) if before is None else bisect.bisect_left(keys, before)
+    low, high = 0, len(keys)
+    if first is not None:
+        low = bisect.bisect_left(keys, sort_key(first), key=sort_key)
+    if before is not None:
+        high = bisect.bisect_left(keys, sort_key(before), key=sort_key)
     return max(0, high - low)

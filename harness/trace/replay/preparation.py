@@ -424,7 +424,7 @@ def _of_scheme(
 def _rekeyed(rows: Rows, scheme: Scheme, known: RowProperties) -> Rows:
     """The rows under new keys; of several with the same keys, one."""
     found: dict[str, dict[str, set[str]]] = {table: {} for table in rows}
-    for table, *keys in scheme.new_rows(rows, known):
+    for table, _, keys in scheme.new_rows(rows, known):
         if not any(map(key_problem, keys)):
             found[table].setdefault(keys[0], set()).add(keys[1])
     return {

@@ -16,6 +16,7 @@ import dataclasses
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from harness.model.entity import sort_key
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
 from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme
@@ -161,7 +162,8 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
     plain = isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY)
     if len(ranges) == 1 and first and plain:
         # New PartitionKeys are the recorded ones, or sort behind them.
-        ranges = [ranges[0]._replace(partition_from=max(first, ranges[0].partition_from or ""))]
+        begins_at = max(first, ranges[0].partition_from or "", key=sort_key)
+        ranges = [ranges[0]._replace(partition_from=begins_at)]
     return TreatedQuery(tuple(ranges), scan=NewRange(WHOLE_TABLE) in ranges)
 
 

@@ -42,7 +42,7 @@ _KEPT = 50_000
 """Keys and queries whose treatment is remembered, and entities that are compared."""
 _MOST_SAMPLES = 5
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
-_POINT_QUERY, _DELETE = Kind.POINT_QUERY, Kind.DELETE
+_POINT_QUERY, _DELETE, _INSERT = Kind.POINT_QUERY, Kind.DELETE, Kind.INSERT
 
 
 _Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[int]]
@@ -226,8 +226,8 @@ class Rekeying:
                 at = origin if len(parts) == 1 else -1
                 loads += [(at_ms, *part, at) for part in parts]
                 continue
-            stays = _stays(shape, kind) if counted else None
-            placed = entity(table, partition_key, row_key, stays, of)
+            shown = _shown(shape, kind) if counted else None
+            placed = entity(table, partition_key, row_key, shown, of)
             if placed is None:
                 price.unknown += 1
                 continue
@@ -242,13 +242,13 @@ class Rekeying:
         table: str,
         partition_key: str | None,
         row_key: str | None,
-        stays: bool | None,
+        shown: Kind | None,
         properties: RecordedValues,
     ) -> _Placed | None:
         """Where an entity belongs, which is noted for collisions; None if that cannot be told.
 
-        ``stays``: whether the row is there from now on; None if that does not follow, or does not
-        matter.
+        ``shown``: the kind of an operation that shows whether the row is there from now on; None if
+        it does not, or if that does not matter.
         """
         if partition_key is None:
             return None
@@ -284,8 +284,9 @@ class Rekeying:
             if problem and not placed.problem:
                 problem = f"RowKey {echoed(new_row_key)} {problem}"
                 placed = placed._replace(problem=problem, notable=True)
-        if stays is not None:
-            self._scanned_rows.note(table, placed.key + BETWEEN + new_row_key, stays=stays)
+        if shown is not None:
+            row = placed.key + BETWEEN + new_row_key
+            self._scanned_rows.note(table, row, stays=shown is not _DELETE, new=shown is _INSERT)
         if scheme.identity:
             return placed
         digest = zlib.crc32(new_row_key.encode("utf-8", "surrogatepass"), placed.digest)
@@ -349,11 +350,11 @@ class Rekeying:
         self, shape: TracedShape, partition_key: str | None, detail: Detail, entities: int
     ) -> list[tuple[str, int]]:
         """Entities of a transaction by new partition; it counts whole or not at all."""
-        parts: list[tuple[str | None, bool | None, RecordedValues]] = [(None, None, None)]
+        parts: list[tuple[str | None, Kind | None, RecordedValues]] = [(None, None, None)]
         if isinstance(detail, TracedParts):
             counted = self._counted
             parts = [
-                (one.row_key, _stays(shape, one.kind) if counted else None, one.properties)
+                (one.row_key, _shown(shape, one.kind) if counted else None, one.properties)
                 for one in detail.each()
             ]
         placed = [self._entity(shape.table, partition_key, *part) for part in parts]
@@ -441,17 +442,14 @@ def _wanted(shape: TracedShape, amount: int, detail: Detail) -> int:
     return len(detail.kinds) if isinstance(detail, TracedParts) else 1
 
 
-def _stays(shape: TracedShape, kind: Kind) -> bool | None:
-    """Whether a row is there after an operation on it; None if that does not follow.
+def _shown(shape: TracedShape, kind: Kind) -> Kind | None:
+    """The kind of an operation on a row after which it is known whether the row is there.
 
     Operations that the service failed to serve count as if it had served them.
     """
     outcome = shape.outcome
-    if not (outcome.succeeded or outcome.wanted_again):
-        return None
-    if kind is _POINT_QUERY:
-        return True if outcome.succeeded else None
-    return kind is not _DELETE
+    shown = outcome.succeeded or (outcome.wanted_again and kind is not _POINT_QUERY)
+    return kind if shown else None
 
 
 class Collisions:

@@ -34,7 +34,7 @@ class RowsBefore:
 
     Attributes:
         rows: By table and PartitionKey.
-        complete: Tables of which every row is known, or how many there were.
+        complete: Tables of which every row is known, or it is said how many there were.
         said: How many rows a table had.
         read: What queries read to the end, so that its rows are known.
         properties: What is known of those of rows.
@@ -113,4 +113,5 @@ def rows_before(
     scanned = {table for table in tables if (table, WHOLE_TABLE, TracedQuery().bounds) in read}
     # Where those that are not known are follows from the others, if there are any.
     placed = {table for table, number in numbers.items() if rows.get(table) or not number}
-    return RowsBefore(rows, frozenset(placed | scanned), numbers, read, properties)
+    complete = placed | (scanned - contents.unsure)
+    return RowsBefore(rows, frozenset(complete), numbers, read, properties)

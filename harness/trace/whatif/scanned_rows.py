@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.partition import MADE_UP
 from harness.trace.operations import TracedQuery, TracedShape
 from harness.trace.replay.initial_rows import QueriedKeys
 from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
@@ -73,14 +74,16 @@ class ScannedRows:
         if before is None:
             return
         self._counts = counts = StoredRows(before.said)
-        for table, *new in scheme.new_rows(before.rows, before.properties):
+        for table, row_key, new in scheme.new_rows(before.rows, before.properties):
             counts.note(table, BETWEEN.join(new), stays=True)
+            if MADE_UP in row_key and not scheme.spreads_any_row:
+                counts.nowhere(table, new[0])
         counts.began()
 
-    def note(self, table: str, row: str, *, stays: bool) -> None:
+    def note(self, table: str, row: str, *, stays: bool, new: bool) -> None:
         """A row is there from now on, or is not; see `StoredRows.note`."""
         if self._counts is not None:
-            self._counts.note(table, row, stays=stays)
+            self._counts.note(table, row, stays=stays, new=new)
 
     def of(
         self,
@@ -102,7 +105,9 @@ class ScannedRows:
         if counts is None or not ranges or (served and not found.counted):
             there: list[tuple[int, Shares]] = [(0, ())] * len(ranges)
         else:
-            there = [counts.in_range(table, one) for one in ranges]
+            # What an exact query found was there, however many rows there are elsewhere.
+            supposed = found.kept or not (found.exact and served)
+            there = [counts.in_range(table, one, supposed=supposed) for one in ranges]
         counted = sum(number for number, _ in there)
         whole, top = recorded, query.top
         full = top is not None and returned >= top
@@ -116,13 +121,16 @@ class ScannedRows:
         elif not (found.exact and served):
             whole = max(recorded, counted)
             known = found.exact and (table, partition_key, query.bounds) in self._read
-            sure = table in self._complete or known or (found.exact and served and sure)
+            complete = table in self._complete and (counts is None or table not in counts.doubted)
+            sure = complete or known or (found.exact and served and sure)
         elif found.spread and full:
             # Each of them ends after as many.
             whole = max(recorded, sum(min(recorded, number) for number, _ in there))
         elif not found.kept and not full:
             # Other keys may begin as these do.
             whole = max(recorded, counted)
+        if counts is not None and any(one.several for one in ranges):
+            sure = sure and not counts.scattered(table)
         parts = divided(whole, [number for number, _ in there])
         share = returned / (whole if found.narrowed else recorded) if recorded and whole else 1.0
         share = min(1.0, share) if query.compared else 1.0

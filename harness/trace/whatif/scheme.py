@@ -33,6 +33,7 @@ LONGEST_PATTERN = 1000
 _MOST_LISTED = 10
 PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 _KEYS = frozenset((PARTITION_KEY, ROW_KEY))
+_EVEN = frozenset(("bucket", "hash", "random", "guid"))
 _NO_GROUP = re.compile(r"there is no group '(\w+)'")
 
 Rows = dict[str, dict[str, list[str]]]
@@ -69,6 +70,8 @@ class Scheme:
         table: The only table whose keys are replaced, in lower case; empty for all.
         patterns: Regular expressions with named groups over recorded keys.
         properties: Those that the keys are made of.
+        spreads_any_row: Rows of one partition are spread evenly, or not at all, whatever their
+            RowKeys are.
         identity: The keys stay as they were recorded.
     """
 
@@ -91,6 +94,7 @@ class Scheme:
         self.patterns = patterns
         self.matches_row_key = ROW_KEY in patterns
         self.by_partition_key = not partition_key.by_row and not self.matches_row_key
+        self.spreads_any_row = all(one.function.name in _EVEN for one in partition_key.by_row)
         self.row_part = _part_of(partition_key.by_row)
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
@@ -125,13 +129,13 @@ class Scheme:
 
     def new_rows(
         self, rows: Rows, properties: Mapping[tuple[str, str, str], RecordedValues]
-    ) -> Iterator[tuple[str, str, str]]:
-        """Table and new keys of each row; the properties are by table and recorded keys."""
+    ) -> Iterator[tuple[str, str, tuple[str, str]]]:
+        """Table, recorded RowKey and new keys of each row; properties are by table and keys."""
         for table, partitions in rows.items():
             for partition_key, row_keys in partitions.items():
                 for row_key in row_keys:
                     values = properties.get((table, partition_key, row_key))
-                    yield table, *self.new_keys(table, partition_key, row_key, values)
+                    yield table, row_key, self.new_keys(table, partition_key, row_key, values)
 
     def values(self, partition_key: str, row_key: str | None) -> dict[str, str] | None:
         """The values of all groups; those of the RowKey only if it is known."""

@@ -12,6 +12,7 @@ import itertools
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.model.entity import of_sort_key, sort_key
 from harness.trace.whatif.queries import BETWEEN, NewRange
 
 _MOST_ROWS = 200_000
@@ -143,6 +144,8 @@ class StoredRows:
 
     Attributes:
         estimated: Whether there were more rows than are known exactly.
+        doubted: Tables with fewer rows than there may be: a write that may have made one was taken
+            for the write of one that was there.
     """
 
     def __init__(self, before: Mapping[str, int] | None = None) -> None:
@@ -150,13 +153,19 @@ class StoredRows:
         self._rows = 0
         self._bits = self._mask = 0
         self._missing = dict(before or {})
+        self.doubted: set[str] = set()
+        self._nowhere: dict[str, set[str]] = {}
 
     @property
     def estimated(self) -> bool:
         return self._bits > 0
 
-    def note(self, table: str, row: str, *, stays: bool) -> None:
-        """A row, in the order of `BETWEEN`, was written or found; or it was deleted."""
+    def note(self, table: str, row: str, *, stays: bool, new: bool = True) -> None:
+        """A row, in the order of `BETWEEN`, was written or found; or it was deleted.
+
+        ``new``: if it is not known, it was not there before.
+        """
+        row = sort_key(row)
         if self._mask and zlib.crc32(row.encode("utf-8", "surrogatepass")) & self._mask:
             return
         known = self._tables.get(table)
@@ -164,8 +173,19 @@ class StoredRows:
             known = self._tables[table] = _Table()
         if known.note(row, stays=stays):
             self._rows += 1 if stays else -1
+            if stays and not new and self._missing.get(table):
+                self._missing[table] = max(0, self._missing[table] - (1 << self._bits))
+                self.doubted.add(table)
             while self._rows > _MOST_ROWS:
                 self._halve()
+
+    def nowhere(self, table: str, partition_key: str) -> None:
+        """The rows of a partition are in others, nobody knows in which."""
+        self._nowhere.setdefault(table, set()).add(sort_key(partition_key))
+
+    def scattered(self, table: str) -> bool:
+        """Whether it is not known in which partitions some of its rows are."""
+        return table in self._nowhere
 
     def began(self) -> None:
         """The rows noted so far are those that are known to be there before the trace."""
@@ -174,12 +194,16 @@ class StoredRows:
             there = 0 if known is None else known.rows.size << self._bits
             self._missing[table] = max(0, self._missing[table] - there)
 
-    def in_range(self, table: str, one: NewRange) -> tuple[int, Shares]:
-        """The rows of a range, and those of partitions of it that are told apart, in order."""
-        known, missing = self._tables.get(table), self._missing.get(table, 0)
+    def in_range(self, table: str, one: NewRange, *, supposed: bool = True) -> tuple[int, Shares]:
+        """The rows of a range, and those of partitions of it that are told apart, in order.
+
+        ``supposed``: also those that are not known.
+        """
+        known, missing = self._tables.get(table), self._missing.get(table, 0) * supposed
         if known is None:
             return (missing if one == NewRange(one.partition_key) and one.several else 0), ()
-        span = one.span
+        first_row, end = one.span
+        span = sort_key(first_row), None if end is None else sort_key(end)
         size = known.rows.size
         counted = known.rows.between(*span)
         scale = 1 << self._bits
@@ -190,9 +214,13 @@ class StoredRows:
             total = missing
         if not one.several:
             return total, ((one.partition_key, total),)
-        first, before = one.partition_from or "", one.partition_before
-        keys = known.largest(first, before)
-        return total, [(key, round(known.partitions[key] * scale * more)) for key in keys]
+        first, before = sort_key(one.partition_from or ""), one.partition_before
+        keys = known.largest(first, None if before is None else sort_key(before))
+        keys = [key for key in keys if key not in self._nowhere.get(table, ())]
+        if table in self.doubted:
+            more = 1
+        shares = [(of_sort_key(key), known.partitions[key]) for key in keys]
+        return total, [(key, round(rows * scale * more)) for key, rows in shares]
 
     def _halve(self) -> None:
         """Know half of the rows from now on."""

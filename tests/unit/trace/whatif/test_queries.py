@@ -295,14 +295,90 @@ def test_a_scan_in_pages_reads_each_row_once(content: dict[str, Any]) -> None:
 
 
 def test_rows_of_pages_are_known(tmp_path: Path) -> None:
-    """All that a scan found in three pages were there. A table of which nobody read the last page
-    may have more."""
+    """All that a scan found in three pages were there, but where the trace does not show. A table
+    of which nobody read the last page may have more."""
     rows = [("p", f"{number:06}") for number in range(2500)]
     for pages in (3, 2, 1):
         made = [page_of(number, rows, number * PAGE) for number in range(pages)]
         found = rows_before(trace_of(tmp_path / f"{pages}.parquet", made), {})
         assert sum(map(len, found.rows[""].values())) == min(2500, pages * PAGE)
-        assert found.complete == ({""} if pages == 3 else set())
+        assert not found.complete
+        assert (("", WHOLE_TABLE, TracedQuery().bounds) in found.read) is (pages == 3)
+
+
+def written(kind: Kind, at_ms: int, row: str) -> TracedOperation:
+    return TracedOperation(at_ms, at_ms + 1, shape(kind), "p", row, 1, 0, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "upserted_at", "said", "complete"),
+    [
+        (Kind.INSERT, 0, {}, True),
+        (Kind.UPSERT_MERGE, 0, {}, False),
+        (Kind.UPSERT_MERGE, 5, {}, True),
+        (Kind.UPSERT_MERGE, 0, {"": 0}, True),
+    ],
+)
+def test_the_rows_of_a_table_are_known_if_its_first_scan_shows_them(
+    tmp_path: Path, kind: Kind, upserted_at: int, said: dict[str, int], complete: bool
+) -> None:
+    """An upsert before the first scan may have replaced a row, one after it made a new one."""
+    rows = [written(Kind.INSERT, 1, "a"), written(kind, upserted_at, "b")]
+    number = 2 if upserted_at < 3 else 1
+    scans = [page_of(3, [("p", "a")] * number, 0), page_of(9, [("p", "a")] * 2, 0)]
+    operations = sorted([*rows, *scans], key=lambda one: one.at_ms)
+    found = rows_before(trace_of(tmp_path / "t.parquet", operations), said)
+    assert found.complete == ({""} if complete else set())
+    assert not found.rows[""]
+
+
+def test_an_upsert_of_a_row_that_was_there_makes_none() -> None:
+    """The number of rows stays; what is counted after an upsert of an unknown row is less than
+    there may be."""
+    for kind, more in ((Kind.UPSERT_MERGE, 0), (Kind.INSERT, 3)):
+        before = RowsBefore({"": {"p": ["a"]}}, frozenset({""}), {"": 10})
+        rekeying = Rekeying(scheme(SCHEMES[3]), before=before)
+        rows = [written(kind, number, f"{number % 3}") for number in range(6)]
+        rows = rows[: 3 if more else 6]
+        rekeying.loads(batch_of(*rows, page_of(7, [("p", "a")], 0, "p", row_from="0")))
+        assert rekeying.price.scanned == 10 + more
+        assert rekeying.price.scanned_is_lower_bound is not bool(more)
+
+
+def test_what_an_exact_query_found_is_all_there_is(tmp_path: Path) -> None:
+    """However many rows the table is said to have."""
+    query = page_of(1, [("p", "a")] * 4, 0, "p")
+    before = rows_before(trace_of(tmp_path / "t.parquet", [query]), {"": 1000})
+    rekeying = Rekeying(scheme(SCHEMES[0]), before=before)
+    rekeying.loads(batch_of(query))
+    assert rekeying.price.scanned == 4
+
+
+def test_rows_whose_row_keys_nobody_knows_are_in_no_partition(tmp_path: Path) -> None:
+    """Of which it is said how much load it has, unless keys spread them whatever their RowKeys."""
+    query = page_of(1, [("p", "a")] * 100, 0, "p")
+    before = rows_before(trace_of(tmp_path / "t.parquet", [query]), {})
+    for content, told in ((SCHEMES[0], False), (SCHEMES[1], True)):
+        rekeying = Rekeying(scheme(content), before=before)
+        loads = rekeying.loads(batch_of(query))
+        assert rekeying.price.scanned == 100
+        assert rekeying.price.scanned_is_lower_bound is not told
+        assert sum(loads.amounts) == 100
+        assert not [*loads.shares()]
+
+
+@pytest.mark.parametrize("key", ["pre\U0001f600", "pre\uff21", "pre\ufffd", "pre"])
+def test_keys_are_in_the_order_of_their_utf_16_code_units(key: str) -> None:
+    """A character beyond U+FFFF is before U+FFFF, with which prefixes end in JavaScript and C#."""
+    counts, contents = StoredRows(), Contents()
+    counts.note("", f"{key}{BETWEEN}r", stays=True)
+    contents.wrote("t", [RowWrite(key, "r")])
+    found = index_range("PartitionKey ge 'pre' and PartitionKey lt 'pre\uffff'")
+    assert (key, "r") in found
+    assert contents.scan("t", found).by_partition == {key: 1}
+    assert contents.first_partition("t", found) == key
+    number, shares = counts.in_range("", NewRange(WHOLE_TABLE, "pre", "pre\uffff"))
+    assert (number, [*shares]) == (1, [(key, 1)])
 
 
 @pytest.mark.parametrize("found", [0, 3])
