@@ -22,9 +22,12 @@ from harness.gateway.rules.charging import asked_of, charged_for
 from harness.gateway.rules.sizes import keys_too_long, too_large
 from harness.gateway.rules.splitting import Split, SplittingRule
 from harness.gateway.rules.throughput import ThroughputRule
+from harness.gateway.rules.volume import Growth, VolumeRule
+from harness.model.outcome import PARTITION_FULL_SUBSTATUS
 from harness.model.request_units import HUNDREDTHS
 
 _THROUGHPUT = "throughput"
+_VOLUME = "volume"
 _KEPT = 50_000
 """PartitionKeys whose physical partition is remembered."""
 
@@ -34,12 +37,14 @@ class CosmosRule(NamedTuple):
 
     Attributes:
         of_part: Whether the refusal of a transaction is that of a part of it.
+        substatus: The number that tells it from other refusals with the status; 0 for none.
     """
 
     status: int
     error_code: str
     message: str
     of_part: bool = False
+    substatus: int = 0
 
 
 RULES = {
@@ -49,6 +54,13 @@ RULES = {
         "Request rate is large. More Request Units may be needed, so no changes were made. Please "
         "retry this request later.",
         of_part=True,
+    ),
+    _VOLUME: CosmosRule(
+        403,
+        "Forbidden",
+        "Partition key reached maximum size of {size} GB",
+        of_part=True,
+        substatus=PARTITION_FULL_SUBSTATUS,
     ),
     "key_length": CosmosRule(
         400, "KeyValueTooLarge", "A key of the entity is longer than is allowed.", of_part=True
@@ -77,6 +89,7 @@ class CosmosLimits:
         self._contents = contents
         self._splitting = SplittingRule(limits)
         self._throughput = ThroughputRule(limits)
+        self._volume = VolumeRule(limits)
         self._charged: Counter[int] = Counter()
         self._refused: Counter[int] = Counter()
         self._numbers: dict[str, int] = {}
@@ -152,6 +165,8 @@ class CosmosLimits:
             if not self._throughput.allows(number, now_s):
                 self._refused[number] += 1
                 return CosmosRefusal(_THROUGHPUT, self._throughput.wait_ms(number, now_s))
+        if asked.rows and self._volume.exceeds(asked):
+            return CosmosRefusal(_VOLUME)
         for number, charged in least.items():
             self._throughput.take(number, charged, now_s)
         return None
@@ -167,8 +182,13 @@ class CosmosLimits:
             self._throughput.take(number, charged, now_s)
             self._charged[number] += charged
         if answered.succeeded and asked.writes:
-            self._store(asked, now_s)
+            self._stored(self._volume.wrote(asked), now_s)
         return sum(charges.values())
+
+    def drop_table(self, table: str) -> None:
+        """Free what a deleted table stored."""
+        # Nothing grows, so nothing is split.
+        self._stored(self._volume.dropped(table), 0.0)
 
     def not_done(self, asked: Asked, now_s: float) -> None:
         """Give back what a request took when it arrived."""
@@ -180,6 +200,7 @@ class CosmosLimits:
         """What the statistics say: charges are in hundredths of an RU, and add up to the total."""
         partitions, limits = self._splitting.partitions, self._limits
         scaled_to = scaled_to_ru_per_s(limits, self._throughput.busiest)
+        table, key, stored = self._volume.largest
         return {
             HUNDREDTHS: sum(self._charged.values()),
             "provisioned_ru_per_s": limits.provisioned_ru_per_s,
@@ -195,6 +216,12 @@ class CosmosLimits:
                 }
                 for first, number in zip(partitions.first, partitions.numbers, strict=True)
             ],
+            "largest_logical_partition": {
+                "table": table,
+                "partition": key,
+                "stored_bytes": stored,
+                "most_bytes": limits.logical_partition_bytes,
+            },
             "splits": [dataclasses.asdict(split) for split in self.splits],
         }
 
@@ -203,12 +230,12 @@ class CosmosLimits:
         """The latest splits, oldest first."""
         return tuple(self._splitting.splits)
 
-    def _store(self, asked: Asked, now_s: float) -> None:
-        for row, weight in zip(asked.rows, asked.weights, strict=False):
-            key, there = row.partition_key, self._contents.holds(asked.table, row)
-            if key is None:
-                continue
-            if not row.stays:
-                self._splitting.removed(key)
-            elif not there and self._splitting.stored(key, weight.size, now_s):
+    def message(self, rule: str) -> str:
+        """The message of a refusal."""
+        size = f"{self._limits.logical_partition_bytes / 1e9:.9f}".rstrip("0").rstrip(".")
+        return RULES[rule].message.format(size=size)
+
+    def _stored(self, growth: Growth, now_s: float) -> None:
+        for key, by in growth.items():
+            if self._splitting.grew(key, by, now_s):
                 self._throughput.divide(len(self._splitting.partitions))

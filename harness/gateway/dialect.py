@@ -20,11 +20,12 @@ from http import HTTPStatus
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.cosmos import RULES
+from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.headers import Headers
 from harness.gateway.model import Decision, Model
 from harness.gateway.requests import Asked, weights_in
 from harness.model.operation import Kind
+from harness.model.outcome import SUBSTATUS_HEADER
 from harness.model.request_units import charge_text
 
 _TRANSACTION = Kind.TRANSACTION
@@ -82,6 +83,9 @@ class Dialect:
 class CosmosDialect(Dialect):
     """That of Cosmos DB: other errors, and a charge in the head of each answer."""
 
+    def __init__(self, limits: CosmosLimits) -> None:
+        self._limits = limits
+
     def read(self, asked: Asked, body: bytes) -> Asked:
         """Return a request with the sizes of its entities."""
         return asked._replace(weights=weights_in(asked, body))
@@ -91,14 +95,15 @@ class CosmosDialect(Dialect):
     ) -> GatewayAnswer:
         """Return the refusal of a request, or of a part of a transaction."""
         rule, wait_ms = RULES[decision.rule], decision.retry_after_ms
-        answer = _error(rule.status, rule.error_code, rule.message)
-        wait = {"x-ms-retry-after-ms": str(wait_ms)} if wait_ms else {}
-        answer = answer._replace(headers={**answer.headers, **wait})
+        answer = _error(rule.status, rule.error_code, self._limits.message(decision.rule))
+        stated = {"x-ms-retry-after-ms": wait_ms, SUBSTATUS_HEADER: rule.substatus}
+        further = {name: str(value) for name, value in stated.items() if value}
+        answer = answer._replace(headers={**answer.headers, **further})
         if asked.kind is not _TRANSACTION or not rule.of_part:
             return answer
         head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
         line = f"HTTP/1.1 {rule.status} {HTTPStatus(rule.status).phrase}"
-        return answers.of_batch(f"{line}\r\n{head}\r\n{answer.body.decode()}", 1, wait)
+        return answers.of_batch(f"{line}\r\n{head}\r\n{answer.body.decode()}", 1, further)
 
     def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return a body whose transaction Azurite understands.
@@ -138,7 +143,7 @@ class CosmosDialect(Dialect):
 
 def dialect_of(model: Model) -> Dialect:
     """The dialect of the service whose limits the model has."""
-    return Dialect() if model.units is None else CosmosDialect()
+    return Dialect() if model.units is None else CosmosDialect(model.units)
 
 
 async def _whole(answer: GatewayAnswer) -> GatewayAnswer:

@@ -20,6 +20,7 @@ from harness.model.figures import listed
 from harness.model.files import mistake, mistakes_error, read_toml_file, shipped, with_tuples
 from harness.model.outcome import THROTTLING_ANSWERS
 from harness.model.physical_partitions import (
+    MAX_LOGICAL_PARTITION_BYTES,
     MAX_PARTITION_KEY_BYTES,
     MAX_PARTITION_RU_PER_S,
     MAX_PHYSICAL_PARTITION_BYTES,
@@ -157,6 +158,9 @@ class RequestUnitLimits(_Part):
     )
     partition_bytes: Annotated[int, pydantic.Field(ge=10_000, le=10**15)] = (
         MAX_PHYSICAL_PARTITION_BYTES
+    )
+    logical_partition_bytes: Annotated[int, pydantic.Field(ge=1_000, le=10**15)] = (
+        MAX_LOGICAL_PARTITION_BYTES
     )
     partition_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_PARTITION_KEY_BYTES
     row_key_bytes: Annotated[int, pydantic.Field(ge=1, le=4096)] = MAX_ROW_KEY_BYTES

@@ -210,6 +210,8 @@ class Model:
             self._contents.dropped(asked.table)
             if self.storage is not None:
                 self.storage.drop_table(asked.table)
+            if self.units is not None:
+                self.units.drop_table(asked.table)
 
     def _refusal_of(self, asked: Asked, now_s: float, stalled_s: float) -> Decision | None:
         """Return the refusal of a request, or take its entities."""

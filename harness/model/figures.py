@@ -90,6 +90,25 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+_LENGTHS = ((24 * 60 * 60, "days"), (60 * 60, "hours"), (60, "minutes"))
+
+
+def long_duration(seconds: float) -> str:
+    """A length of time that may be long: ``30 s``, ``1.5 hours``, ``365.0 days``."""
+    for length, unit in _LENGTHS:
+        if seconds >= length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def storage_size(count: float) -> str:
+    """Bytes in the units in which Azure states sizes of data: ``1.3 MB``, ``20 GB``, ``1.2 TB``."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count:,.0f} B"
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -70,7 +70,8 @@ class Outcome(enum.StrEnum):
     """How an operation ended, all retries included, with its `Traits` as attributes.
 
     ``UNEXPECTED`` is an answer that no table service gives: an unknown status, a redirect, a body
-    that is unreadable or endless. ``DEFECT`` is an error of the harness.
+    that is unreadable or endless. ``DEFECT`` is an error of the harness. ``PARTITION_FULL``: the
+    partition stores as much as the service allows.
     """
 
     succeeded: bool
@@ -90,6 +91,7 @@ class Outcome(enum.StrEnum):
     CONNECTION = "connection", _NOT_SERVED
     FORBIDDEN = "forbidden", _REFUSED
     REJECTED = "rejected", _REFUSED
+    PARTITION_FULL = "partition_full", _REFUSED
     UNEXPECTED = "unexpected", _NOT_UNDERSTOOD
     AMBIGUOUS = "ambiguous", _NOT_SERVED
     DEFECT = "defect", _NOT_UNDERSTOOD
@@ -317,6 +319,22 @@ def throttling_scope(status: int, error_code: str, message: str) -> Scope:
     return Scope.ACCOUNT if _OF_ACCOUNT in message.lower() else Scope.PARTITION
 
 
+SUBSTATUS_HEADER = "x-ms-substatus"
+PARTITION_FULL_SUBSTATUS = 1014
+PARTITION_FULL_CODE = "PartitionKeyQuotaOverLimit"
+"""The error code of attempts that Cosmos DB refused with 403 because a PartitionKey is full. The
+service says Forbidden, as to whoever has no rights: its sub-status or its message tells them apart
+("Diagnose and troubleshoot Azure Cosmos DB forbidden exceptions"). The code is the name of the sub-
+status in its SDK for .NET."""
+_FULL = "partition key reached maximum size"
+
+
+def attempt_code(error_code: str, message: str, substatus: str = "") -> str:
+    """The error code of an attempt by the service's code, message and sub-status."""
+    full = substatus == str(PARTITION_FULL_SUBSTATUS) or _FULL in message.lower()
+    return PARTITION_FULL_CODE if full else error_code
+
+
 RETRY_WITH = 449
 """Cosmos DB met a conflict within itself and did not write; "it is safe to retry the operation"
 ("HTTP status codes for Azure Cosmos DB")."""
@@ -409,6 +427,8 @@ def outcome_of(status: int, error_code: str) -> Outcome:
     if status in (404, 409) and _of_table(error_code):
         # The table does not exist, or is being deleted: nothing was looked up.
         return Outcome.REJECTED
+    if (status, error_code) == (403, PARTITION_FULL_CODE):
+        return Outcome.PARTITION_FULL
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
         return known
     if 500 <= status < 600:

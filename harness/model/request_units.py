@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import UPSERTS, Kind
 
 RU: Final = 100
@@ -128,6 +129,13 @@ def charge(
         return physical * QUERY_PAGE + read + max(0, scanned - returned) * SCANNED_ENTITY
     once = _by_size(WRITE_CHARGES, size_bytes) + properties * INDEX_TERM
     return once * (2 if replaces and kind in UPSERTS else _TIMES_WRITTEN[kind])
+
+
+def copy_charge(size_bytes: int, properties: int) -> int:
+    """The charge of copying an entity to another table: read in a full page, and inserted."""
+    page = MAX_PAGE_ENTITIES
+    read = charge(Kind.QUERY, page * size_bytes, scanned=page, returned=page) // page
+    return read + charge(Kind.INSERT, size_bytes, properties=properties)
 
 
 def hundredths(text: str) -> int | None:

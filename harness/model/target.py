@@ -12,7 +12,11 @@ import math
 
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome
-from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S, share_ru_per_s
+from harness.model.physical_partitions import (
+    MAX_PARTITION_RU_PER_S,
+    MAX_PHYSICAL_PARTITION_BYTES,
+    share_ru_per_s,
+)
 from harness.model.services.service import Service
 
 TARGET_ENTITY_BYTES = 1024
@@ -30,17 +34,29 @@ class Throughput:
     Attributes:
         ru_per_s: Provisioned request units a second; None if unknown.
         physical_partitions: Their number; None if unknown. Cosmos DB does not tell it to a client.
+        stored_bytes: What the tables store, as JSON; 0 if unknown.
     """
 
     ru_per_s: float | None = None
     physical_partitions: int | None = None
+    stored_bytes: int = 0
 
     @property
     def fewest_partitions(self) -> int:
-        """The number of physical partitions, or the smallest that can have the throughput."""
+        """The smallest number of physical partitions for the throughput and for what is stored."""
+        return max(self.serving_partitions, self.storing_partitions)
+
+    @property
+    def serving_partitions(self) -> int:
+        """The known number, or the smallest that can have the throughput: 10,000 RU/s each."""
         if self.physical_partitions is not None:
             return self.physical_partitions
         return max(1, math.ceil((self.ru_per_s or 0.0) / MAX_PARTITION_RU_PER_S))
+
+    @property
+    def storing_partitions(self) -> int:
+        """The smallest number that can store it: 50 GB each."""
+        return max(1, math.ceil(self.stored_bytes / MAX_PHYSICAL_PARTITION_BYTES))
 
     @property
     def partition_ru_per_s(self) -> float:

@@ -227,6 +227,23 @@ fields.key.values = 2000; mix.insert = 1
 [cross-partition]
 mix.partition_range_scan = 1
 mix.partition_range_scan = 1; endpoint.physical_partitions = 20
+mix.partition_range_scan = 1; fields.key.values = 200; keys.rows_per_partition = 600000
+[data-volume]
+mix.point_query = 1
+mix.insert = 1; load.operations_per_s = 5000; fields.key.values = 200; \
+keys.rows_per_partition = 1000000
+mix.point_query = 1; fields.key.values = 200; keys.rows_per_partition = 1000000
+[item-key]
+mix.point_query = 9; mix.insert = 1; fields.key.values = 200; keys.rows_per_partition = 1
+mix.partition_range_scan = 9; mix.upsert_merge = 1; fields.key.values = 200; \
+keys.rows_per_partition = 1
+mix.partition_range_scan = 9; mix.upsert_merge = 1; fields.key.values = 200; \
+keys.rows_per_partition = 1; endpoint.physical_partitions = 20
+mix.point_query = 1
+[key-choice]
+mix.point_query = 1
+mix.point_query = 1; fields.key.values = 200; keys.rows_per_partition = 1000000
+provisioned = false; mix.point_query = 1
 [transaction-bytes]
 mix.transaction = 1; keys.rows_per_partition = 100; transaction.operations = 100; \
 entity.size_bytes = 60000
@@ -235,7 +252,7 @@ mix.transaction = 1
 """Practices, and the settings of profiles that they are looked for in. Those of Cosmos DB have
 18,000 RU/s over three physical partitions, unless they are not ``provisioned``."""
 PROVISIONED = {"endpoint": {"provisioned_ru_per_s": 18_000, "physical_partitions": 3}}
-OF_RUNS = {"non-retryable", "partition-moves", "account-spread", "costly-operations"}
+OF_RUNS = {"non-retryable", "partition-moves", "account-spread", "costly-operations", "full-key"}
 TRIED_BESIDE = {"blob-names", "valid-keys"}
 
 

@@ -17,7 +17,7 @@ from harness.measure.record.origin import ClientPart
 from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import WHOLE_TABLE
-from harness.model.outcome import Fault, Outcome, Scope
+from harness.model.outcome import PARTITION_FULL_CODE, Fault, Outcome, Scope
 from harness.model.partition import account_of
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS
@@ -125,6 +125,17 @@ def answered(status: int, code: str, count: int, throttled: int = 0) -> Evidence
     }
     counts = dataclasses.replace(SLOW.counts, attempts=10_000)
     return evidence(dataclasses.replace(SLOW, attempts=found, counts=counts))
+
+
+def full(count: int, **sizes: int) -> Evidence:
+    """Of 10,000 attempts ``count`` were refused by full partitions, so many by each."""
+    found = answered(403, PARTITION_FULL_CODE, count)
+    parts = tuple(
+        altered(SLOW.partitions[0], key=key, attempts={(403, PARTITION_FULL_CODE, Scope.NONE): by})
+        for key, by in sizes.items()
+    )
+    snapshot = dataclasses.replace(found.snapshot, partitions=parts)
+    return dataclasses.replace(found, snapshot=snapshot)
 
 
 def ended(**outcomes: int) -> Evidence:
@@ -318,6 +329,8 @@ VERDICTS: dict[str, Evidence] = {
     "10 of 10,000": answered(500, "InternalError", 10),
     "A hundredth was reset": answered(0, "connection_reset", 100),
     "An endpoint that refuses what it is asked works": answered(403, "AuthorizationFailure", 5000),
+    "A partition that is full is the limit": full(5000, p0=5000),
+    "Several are, one of them first": full(5000, p0=1000, p1=4000),
     "More attempts were throttled than failed": answered(500, "InternalError", 200, 300),
     "More attempts failed than were throttled": answered(500, "InternalError", 300, 200),
     "Conflicts are regular answers": answered(409, "EntityAlreadyExists", 4000),

@@ -178,6 +178,7 @@ def toml(weights: dict[str, int]) -> str:
         ("cosmos-hot-key", "throttled", "partition", 1 / 3),
         ("cosmos-spread", "throttled", "throughput", 1.0),
         ("cosmos-synthetic-suffix", "within_target", "load", 0.64),
+        ("cosmos-calculated-suffix", "within_target", "load", 0.64),
     ],
 )
 def test_the_profiles_answer_their_questions(

@@ -23,7 +23,7 @@ from harness.endpoint.protocol.requests import Token
 from harness.model.entity import ETAG, MAX_PAGE_ENTITIES
 from harness.model.errors import printable
 from harness.model.operation import Kind, Operation
-from harness.model.outcome import Fault
+from harness.model.outcome import SUBSTATUS_HEADER, Fault, attempt_code
 from harness.model.request_units import hundredths
 
 _MESSAGE_CHARACTERS = 200
@@ -42,7 +42,7 @@ _TRANSACTION = 202
 
 
 def read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
-    """The service's error code and message, each empty where the response holds none.
+    """The error code and message of an attempt, each empty where the response holds none.
 
     The table service responds in JSON; front ends and gateways before it respond in XML. Nothing
     that a response can hold raises an error. Names of headers are found in any case.
@@ -58,6 +58,7 @@ def read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
         if (element := _CODE_ELEMENT.search(text)) is not None:
             code = code or element[1].rstrip()
         message = element[1] if (element := _MESSAGE_ELEMENT.search(text)) is not None else text
+    code = attempt_code(code, message, headers.get(SUBSTATUS_HEADER) or "")
     return (code if _CODE.fullmatch(code) else ""), shorten(message)
 
 

@@ -50,7 +50,6 @@ class SplittingRule:
     def __init__(self, limits: RequestUnitLimits) -> None:
         self._most_bytes = limits.partition_bytes
         self._bytes = [0] * _SLOTS
-        self._entities = [0] * _SLOTS
         self._by_number: dict[int, int] = {}
         self._unsplit: dict[int, int] = {}
         self.partitions = PhysicalPartitions.even(limits.physical_partitions)
@@ -61,28 +60,20 @@ class SplittingRule:
         """Bytes of the entities in a physical partition, as far as the gateway saw them written."""
         return self._by_number.get(number, 0)
 
-    def stored(self, key: str, entity_bytes: int, now_s: float) -> bool:
-        """An entity was added; returns whether its physical partition was split."""
-        number = self._add(key, entity_bytes, 1)
-        stored = self._by_number[number]
-        if stored <= max(self._most_bytes, self._unsplit.get(number, 0)):
+    def grew(self, key: str, by: int, now_s: float) -> bool:
+        """What is stored with a PartitionKey grew by bytes, or shrank.
+
+        Returns whether its physical partition was split.
+        """
+        slot = hash_of(key) // _SLOT_HASHES
+        self._bytes[slot] += by
+        number = self.partitions.at(slot * _SLOT_HASHES)
+        stored = self._by_number[number] = self._by_number.get(number, 0) + by
+        if by < 0:
+            self._unsplit.clear()
+        if by <= 0 or stored <= max(self._most_bytes, self._unsplit.get(number, 0)):
             return False
         return len(self.partitions) < MOST_PARTITIONS and self._split(number, now_s)
-
-    def removed(self, key: str) -> None:
-        """An entity was deleted: one of the mean size of those beside it."""
-        slot = hash_of(key) // _SLOT_HASHES
-        if self._entities[slot]:
-            self._unsplit.clear()
-            self._add(key, -(self._bytes[slot] // self._entities[slot]), -1)
-
-    def _add(self, key: str, entity_bytes: int, entities: int) -> int:
-        slot = hash_of(key) // _SLOT_HASHES
-        self._bytes[slot] += entity_bytes
-        self._entities[slot] += entities
-        number = self.partitions.at(slot * _SLOT_HASHES)
-        self._by_number[number] = self._by_number.get(number, 0) + entity_bytes
-        return number
 
     def _split(self, number: int, now_s: float) -> bool:
         stored = self._by_number[number]

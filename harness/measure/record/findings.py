@@ -77,8 +77,9 @@ class VerdictPart(RecordPart):
         result: Such as ``within_target`` or ``throttled``.
         limited_by: What kept the rate from being higher: partition, account, server, generator,
             machine (other processes used it up), endpoint, load (the profile asked for no more),
-            users (too few, or pausing), or unknown. At Cosmos DB also throughput (provisioned) and
-            operation (too costly), of an application also gateway and application.
+            users (too few, or pausing), or unknown. At Cosmos DB also throughput (provisioned),
+            operation (too costly) and size (a PartitionKey is full), of an application also gateway
+            and application.
         why: The reason with its figures, where the headline of a page does not say it.
         footnote: What restricts the figures: what answered in place of the service, lower bounds.
         failures: Those that no headline may leave out, in a sentence.

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from harness.measure.counts.snapshot import Snapshot, attempts_by_status
-from harness.model.figures import counted, listed, percent
+from harness.model.figures import agreed, counted, listed, percent
 from harness.model.outcome import AttemptKey, Fault, Outcome, Scope, outcome_of
 
 SAID_FROM = 0.001
@@ -33,6 +33,8 @@ class Failures:
         by_outcome: Operations that failed, without throttled ones.
         refused: True if most failed attempts were answered that the request is not allowed, or is
             invalid.
+        full: Partitions that store no more, those with most such answers first; empty if most
+            attempts failed for another reason.
     """
 
     attempts: int
@@ -40,6 +42,7 @@ class Failures:
     by_kind: Mapping[str, int]
     by_outcome: Mapping[Outcome, int]
     refused: bool = False
+    full: tuple[str, ...] = ()
 
     @property
     def failed_attempts(self) -> int:
@@ -85,6 +88,10 @@ class Failures:
     @property
     def cause(self) -> str:
         """What a failing run shows, as the beginning of a sentence."""
+        if self.full:
+            others = f" and {counted(more, 'other')}" if (more := len(self.full) - 1) else ""
+            full = f"Partition {self.full[0]!r}{others} {agreed(len(self.full), 'is', 'are')} full"
+            return f"{full}, and the service refuses what would add to it"
         if self.refused:
             return "The endpoint refuses requests"
         return "The endpoint, or the way to it, fails"
@@ -142,6 +149,9 @@ def failures_of(snapshot: Snapshot) -> Failures:
             failed[status, code, Scope.NONE] = count
             refused += 0 if outcome.maybe_applied else count
     by_kind = attempts_by_status(failed)
+    full = {part.key: _refused_as_full(part.attempts) for part in snapshot.partitions}
+    if _refused_as_full(snapshot.attempts) * 2 <= sum(by_kind.values()):
+        full = {}
     return Failures(
         attempts=snapshot.counts.attempts,
         operations=sum(snapshot.outcomes.values()),
@@ -152,4 +162,14 @@ def failures_of(snapshot: Snapshot) -> Failures:
             if outcome.failed and outcome is not Outcome.THROTTLED
         },
         refused=refused * 2 > sum(by_kind.values()),
+        full=tuple(sorted(filter(full.__getitem__, full), key=lambda key: -full[key])),
+    )
+
+
+def _refused_as_full(attempts: Mapping[AttemptKey, int]) -> int:
+    """The attempts that were refused because a partition stores as much as it may."""
+    return sum(
+        count
+        for (status, code, _), count in attempts.items()
+        if outcome_of(status, code) is Outcome.PARTITION_FULL
     )

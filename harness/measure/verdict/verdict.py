@@ -107,6 +107,7 @@ LIMITERS = {
     ),
     "throughput": Limiter(described="the provisioned throughput"),
     "operation": Limiter(described="the cost of single operations"),
+    "size": Limiter(described="the size of a partition"),
     **{name: Limiter(described=rule.described) for name, rule in LIMITS.items()},
 }
 """By `VerdictPart.limited_by`; what is not here is unknown."""
@@ -244,7 +245,7 @@ def _failing(evidence: Evidence) -> VerdictPart:
         rates = " The rates and latencies of this run say nothing about its capacity."
     return _verdict(
         VerdictResult.FAILING,
-        "unknown",
+        "size" if failures.full else "unknown",
         f"Failing: {failures.described}{throttled}; see errors.jsonl. {failures.cause}.{rates}",
     )
 

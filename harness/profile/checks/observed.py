@@ -335,7 +335,8 @@ class Observed:
         if self.charges is None:
             return None
         keys = [(table.partitions, [row for _, row in table.rows]) for table in self.keys.values()]
-        return self.charges.seen(operations_per_s, keys)
+        new_rows = sum(table.created - table.deleted for table in self.keys.values())
+        return self.charges.seen(operations_per_s, keys, new_rows)
 
     def _growth(self, operations_per_s: float) -> GrowthSeen | None:
         name, each = self.grown.hottest, operations_per_s / self.operations
@@ -393,7 +394,9 @@ def observe(
     if kind.page_bytes is not None:
         page = max(1, kind.page_bytes // entity_bytes)
     if kind.charges:
-        charges = ChargedLoad(loaded, entity_bytes, profile.endpoint.throughput)
+        stored_bytes = source.loaded_entities * entity_bytes
+        throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
+        charges = ChargedLoad(loaded, entity_bytes, throughput)
     keys: dict[str, TableKeys] = {}
     stored = loaded
     if preparation is not None:
@@ -404,6 +407,8 @@ def observe(
         keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
     for operation in itertools.islice(source.loading(), _LOADING):
         keys.setdefault(operation.table, TableKeys()).load_rows(operation)
+        if charges is not None:
+            charges.load(operation)
     sent: dict[tuple[str, bool], Sent] = {}
     writes = WriteOrder()
     rows = BusiestRows()

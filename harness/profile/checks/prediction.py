@@ -23,7 +23,7 @@ from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import Partition
 from harness.model.physical_partitions import PhysicalPartitions
-from harness.model.request_units import QUERY_PAGE, RU, UNKNOWN_BYTES, charge
+from harness.model.request_units import QUERY_PAGE, RU, UNKNOWN_BYTES, charge, copy_charge
 from harness.model.target import Throughput
 from harness.profile.checks.seen import ChargedKind, ChargesSeen
 from harness.workload.entity_factory import wire_bytes
@@ -181,6 +181,12 @@ class ChargedLoad:
         self._charges: collections.Counter[str] = collections.Counter()
         self._written: dict[_Written, tuple[int, int]] = {}
         self._largest_transaction = 0
+        self._properties: int | None = None
+
+    def load(self, operation: Operation) -> None:
+        """See what the entities have that are loaded."""
+        for part in operation.parts or (operation,):
+            self._properties = len(part.properties or {})
 
     def add(self, operation: Operation, *, creates: bool, matching: int | None) -> None:
         """Count an operation: whether an upsert ``creates``, and how many pass a query's filter."""
@@ -199,9 +205,23 @@ class ChargedLoad:
         self._shares.add(operation, charged)
 
     def seen(
-        self, operations_per_s: float | None, keys: Iterable[tuple[Iterable[str], Iterable[str]]]
+        self,
+        operations_per_s: float | None,
+        keys: Iterable[tuple[Iterable[str], Iterable[str]]],
+        new_rows: int = 0,
     ) -> ChargesSeen:
-        """What was added; ``keys`` are PartitionKeys and RowKeys of each table."""
+        """What was added; ``keys`` are PartitionKeys and RowKeys of each table.
+
+        Of the rows that it made, ``new_rows`` were left.
+        """
+        entity_bytes, stored_bytes = self._entity_bytes, self._throughput.stored_bytes
+        copied = grown_per_s = None
+        if self._properties is not None and entity_bytes:
+            row = copy_charge(entity_bytes, self._properties) / RU
+            copied = stored_bytes / entity_bytes * row
+        if operations_per_s is not None:
+            grown = new_rows * entity_bytes / (self._counts.total() or 1)
+            grown_per_s = max(0.0, operations_per_s * grown)
         total = self._charges.total()
         each = total / RU / (self._counts.total() or 1)
         kinds = (
@@ -226,6 +246,8 @@ class ChargedLoad:
             longest_partition_key=max((longest for longest, _ in known), default=0),
             longest_row_key=max((longest for _, longest in known), default=0),
             largest_transaction=self._largest_transaction,
+            grown_per_s=grown_per_s,
+            copied=copied,
         )
 
     def _of_write(self, part: Operation, creates: bool) -> tuple[int, int]:

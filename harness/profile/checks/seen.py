@@ -18,6 +18,7 @@ from harness.measure.verdict.evidence import GROWN_FROM, of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, Kind
+from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
 from harness.model.services import service_of_session
 from harness.model.services.service import PUBLISHED, LimitUnit, Service, Targets
@@ -147,6 +148,8 @@ class ChargesSeen:
             where not all keys are known.
         longest_partition_key: Bytes in UTF-8; None where keys are not known, as for RowKeys.
         largest_transaction: Bytes of the entities in one, as JSON.
+        grown_per_s: By how many bytes the stored entities grow; None if the rate has no limit.
+        copied: Request units of copying all loaded entities to another table; None if unknown.
     """
 
     kinds: tuple[ChargedKind, ...]
@@ -159,6 +162,8 @@ class ChargesSeen:
     longest_partition_key: int | None
     longest_row_key: int | None
     largest_transaction: int
+    grown_per_s: float | None = None
+    copied: float | None = None
 
     def keys_over(self) -> Iterator[tuple[str, int, int]]:
         """Keys that are longer than Cosmos DB allows: which, bytes, and the most bytes."""
@@ -292,7 +297,7 @@ class Seen:
         elif throttled and found == ["unknown"]:
             of_storage = ["partition" if self.one_throttled else "server"]
             found = of_storage if self.charges is None else ["partition", "throughput"]
-        elif not throttled and verdict.result not in _LIMITED:
+        elif not throttled and verdict.result not in _LIMITED and found != ["size"]:
             found = []
         elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:
             # Answers that take as long as ever leave room for more users.
@@ -314,6 +319,14 @@ class Seen:
         """The partition with the most throttled attempts; None without any."""
         parts = () if self.record is None else self.record.partitions
         return max(filter(_refused, parts), key=_refused, default=None)
+
+    @property
+    def full(self) -> list[str]:
+        """The partitions to which writes were refused because they store no more."""
+        parts = () if self.record is None else self.record.partitions
+        return [
+            part.key for part in parts if f"403 {PARTITION_FULL_CODE}" in part.attempts_by_status
+        ]
 
     @property
     def one_throttled(self) -> bool:

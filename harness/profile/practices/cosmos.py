@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from harness.model.figures import counted, number, percent
+from harness.model.figures import counted, long_duration, number, percent, storage_size
 from harness.model.figures import request_units as units_words
-from harness.model.physical_partitions import MAX_REQUEST_BYTES
+from harness.model.physical_partitions import MAX_PHYSICAL_PARTITION_BYTES, MAX_REQUEST_BYTES
+from harness.model.request_units import QUERY_PAGE, RU
 from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.practice import (
     COSMOS,
@@ -27,6 +28,7 @@ from harness.profile.practices.practice import (
 _PHYSICAL = "Physical partitions"
 _CHOOSE = "Choose a partition key"
 _READ_HEAVY = "Partition keys for read-heavy containers"
+_ITEM_ID = "Use item ID as the partition key"
 _DIFFERENT = "Where is API for Table not identical with Azure Table storage behavior?"
 _PROVISIONED = "endpoint.provisioned_ru_per_s"
 _NEAR = 0.8
@@ -36,7 +38,15 @@ _UNEVEN = 1.25
 _COSTLY = 0.5
 """Share of all request units from which there is advice about one operation."""
 _FEW_PHYSICAL = 3
-"""Physical partitions from 30,000 RU/s on (10,000 each): more need care ("read-heavy")."""
+"""Physical partitions of 30,000 RU/s (10,000 each): more need care ("read-heavy")."""
+_MUCH_STORED = 100 * 10**9
+"""Bytes above which a container has more than a few physical partitions (likewise)."""
+_LONG_COPY_S = 3600.0
+"""A copy that takes longer is worth thinking of. No document has a figure for it, nor for these."""
+_YEAR_S = 365 * 24 * 3600
+"""Growth that needs longer for a physical partition is no concern."""
+_ONE_EACH = 1.05
+"""Entities of a PartitionKey on average, below which each has its own."""
 _SMALL_KEY_BYTES = 101
 """A longer PartitionKey needs a container with large partition keys ("Choose a partition key")."""
 _UNCHARGED = "No answer named its charge in request units."
@@ -197,10 +207,105 @@ def cross_partition(seen: Seen) -> Assessment | None:
         return None
     share = sum(kind.share for kind in charges.kinds if kind.label in labels)
     taken = percent(share) if charges.known else "an unknown part"
-    count = charges.throughput.fewest_partitions
-    asked = counted(count, "physical partition")
-    why = f"Queries over several PartitionKeys take {taken} of the RU; each page asks {asked}."
-    return fine(why) if count <= _FEW_PHYSICAL else consider(why)
+    asked = counted(charges.throughput.fewest_partitions, "physical partition")
+    page = units_words(charges.throughput.fewest_partitions * QUERY_PAGE / RU)
+    why = (
+        f"Queries over several PartitionKeys take {taken} of the RU; each page asks {asked}, which "
+        f"costs {page} RU before anything is returned."
+    )
+    return consider(why) if _many_physical(charges) else fine(why)
+
+
+def _many_physical(charges: ChargesSeen) -> bool:
+    """Whether the document asks for care with queries over several PartitionKeys."""
+    throughput = charges.throughput
+    return throughput.fewest_partitions > _FEW_PHYSICAL or throughput.stored_bytes > _MUCH_STORED
+
+
+@practice("no PartitionKey is full", "keys.partition_key", applies=UNIT_LIMITS, relieves=("size",))
+@says(COSMOS, "Logical partitions", "a PartitionKey stores 20 GB; many values let the data grow")
+@remedy(
+    "Split it by a further part of the PartitionKey, such as a category, a shorter period or a "
+    "calculated suffix."
+)
+def full_key(seen: Seen) -> Assessment | None:
+    # `large_partitions` says when a key will be full.
+    if not seen.full:
+        return None
+    others = f" and {counted(len(seen.full) - 1, 'other')}" if len(seen.full) > 1 else ""
+    return offends(
+        f"Writes to partition {seen.full[0]!r}{others} were refused, because it stores as much as "
+        "it may. Neither retries nor more throughput help."
+    )
+
+
+@practice(
+    "stored data leaves each physical partition enough throughput",
+    "keys.rows_per_partition",
+    applies=UNIT_LIMITS,
+)
+@says(COSMOS, _PHYSICAL, "each stores 50 GB; more data is split, and each has a smaller share")
+@remedy("Keep old data elsewhere, or provision more for a smaller share of each partition.")
+def data_volume(seen: Seen) -> Assessment | None:
+    charges = seen.charges
+    if charges is None or not charges.throughput.stored_bytes:
+        return None
+    throughput, count = charges.throughput, charges.throughput.storing_partitions
+    needed = counted(count, "physical partition")
+    why = (
+        f"{storage_size(throughput.stored_bytes)} are stored, which need {needed} of "
+        f"{storage_size(MAX_PHYSICAL_PARTITION_BYTES)}"
+    )
+    grows = ""
+    lasting = seen.profile is None or seen.profile.load_model.lasting
+    if charges.grown_per_s and lasting:
+        split_s = MAX_PHYSICAL_PARTITION_BYTES / charges.grown_per_s
+        if split_s < _YEAR_S:
+            grows = f" If the rate lasts, one more is needed every {long_duration(split_s)}."
+    serving = throughput.serving_partitions
+    if count <= serving:
+        return fine(f"{why}; for the throughput there are {serving:,}.{grows}")
+    return consider(
+        f"{why}: more than the {serving:,} of the throughput. Each, and so one PartitionKey, has "
+        f"{number(throughput.partition_ru_per_s)} RU/s at most.{grows}"
+    )
+
+
+@practice("an entity's own key as PartitionKey fits the load", "mix", applies=UNIT_LIMITS)
+@says(COSMOS, _ITEM_ID, "for small read-heavy containers, and write-heavy ones of any size")
+@disagrees(COSMOS, _ITEM_ID, "with many physical partitions, queries should name the key")
+@disagrees(COSMOS, _ITEM_ID, "no transaction covers several keys; it is about the API for NoSQL")
+@remedy("Make a PartitionKey of a property by which most queries filter.")
+def item_key(seen: Seen) -> Assessment | None:
+    charges, partitions = seen.charges, seen.loaded_partitions or 0
+    alone = partitions > 1 and (seen.loaded_entities or 0) < _ONE_EACH * partitions
+    if charges is None or not alone or seen.growth is not None:
+        return None
+    why = "Each entity has a PartitionKey of its own: load and data spread evenly"
+    if not seen.over_partitions:
+        return fine(f"{why}, and no query needs several of them.")
+    why += ", but no transaction covers two entities, and queries ask all physical partitions"
+    reading = seen.reads > seen.written and _many_physical(charges)
+    return (consider if reading else fine)(f"{why}.")
+
+
+@practice("the PartitionKey is chosen before there is much data", "keys", applies=UNIT_LIMITS)
+@says(COSMOS, _CHOOSE, "another one cannot be set: the data moves to a new container")
+@remedy("Compare keys in runs now, with few rows; later every change costs this copy.")
+def key_choice(seen: Seen) -> Assessment | None:
+    charges = seen.charges
+    if charges is None or not charges.copied or seen.recorded:
+        return None
+    why = (
+        f"Another PartitionKey means a copy of all {seen.loaded_entities or 0:,} rows to a new "
+        f"table: about {number(charges.copied)} RU"
+    )
+    provisioned = charges.throughput.ru_per_s
+    if provisioned is None:
+        return fine(f"{why}. How long that takes depends on what is provisioned.")
+    took_s = charges.copied / provisioned
+    why += f", {long_duration(max(took_s, 1))} of the provisioned {number(provisioned)} RU/s"
+    return (consider if took_s > _LONG_COPY_S else fine)(f"{why}.")
 
 
 @practice("a transaction has at most 2 MB", "transaction.operations", applies=UNIT_LIMITS)

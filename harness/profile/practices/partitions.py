@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model.figures import counted, listed, number, percent
+from harness.model.figures import counted, listed, long_duration, number, percent
 from harness.profile.checks.seen import FEWEST_ROWS, REDACTED, GrowthSeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -272,14 +272,14 @@ def _growing(seen: Seen, growth: GrowthSeen) -> Assessment:
         return fine(f"Partition {growth.partition!r} grows by inserts; {stress}.")
     reached = sorted(_reached(seen, growth))
     ends = min(growth.period_s, _SOON_S)
-    soon = [f"{what} after {_time(at_s)}" for at_s, what in reached if at_s < ends]
+    soon = [f"{what} after {long_duration(at_s)}" for at_s, what in reached if at_s < ends]
     grows = f"Partition {growth.partition!r} grows by {number(growth.per_s)} entities/s"
     if soon:
         return consider(f"{grows}. If this rate lasts, it {listed(soon)}.")
     if growth.period_s < _SOON_S:
         return fine(f"{grows} only until the date in its key changes.")
     at_s, what = reached[0]
-    return fine(f"{grows}. If this rate lasts, it {what} after {_time(at_s)}.")
+    return fine(f"{grows}. If this rate lasts, it {what} after {long_duration(at_s)}.")
 
 
 def _reached(seen: Seen, growth: GrowthSeen) -> Iterator[tuple[float, str]]:
@@ -303,10 +303,3 @@ def _reached(seen: Seen, growth: GrowthSeen) -> Iterator[tuple[float, str]]:
 def _stored_bytes(seen: Seen) -> int:
     """The size of an entity as the limit of a partition counts it; 0 if unknown."""
     return (seen.charges and seen.charges.entity_bytes) or seen.entity_bytes or 0
-
-
-def _time(seconds: float) -> str:
-    for length, unit in ((_DAY_S, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:,.0f} s"

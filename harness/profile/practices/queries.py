@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from harness.measure.verdict.conditions import parse_condition
 from harness.measure.verdict.quantities import Unit
 from harness.model.entity import MAX_PROPERTIES
-from harness.model.figures import counted, data_size, percent
+from harness.model.figures import counted, data_size, percent, request_units
+from harness.model.operation import Kind
+from harness.model.request_units import MISSING as NOT_FOUND
+from harness.model.request_units import RU, charge
 from harness.profile.checks.seen import MISSING, QuerySeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -82,7 +85,7 @@ def partition_queries(seen: Seen) -> Assessment | None:
             return consider(
                 f"{percent(1 - share)} of the reads are point queries, and name the random suffix "
                 "of the PartitionKey, as an application does that keeps the suffix. Another one "
-                f"sends each read to {suffixes:,} partitions.",
+                f"sends each read to {suffixes:,} partitions{_in_units(seen, suffixes)}.",
                 change="Calculate the suffix from the RowKey, such as with {row:bucket16}, or keep "
                 "the PartitionKey with whatever names the entity.",
             )
@@ -95,6 +98,15 @@ def partition_queries(seen: Seen) -> Assessment | None:
         mean = sum(query.entities for query in seen.queries if query.many) / (scans or 1)
         why += f": {mean:,.1f} a query, on average"
     return (offends if costly else consider)(f"{why}.")
+
+
+def _in_units(seen: Seen, suffixes: int) -> str:
+    """What point queries of a row cost with each of its possible suffixes; nothing elsewhere."""
+    if seen.charges is None:
+        return ""
+    each = charge(Kind.POINT_QUERY, seen.charges.entity_bytes or 0)
+    most = request_units((each + (suffixes - 1) * NOT_FOUND) / RU)
+    return f" ({most} RU instead of {request_units(each / RU)})"
 
 
 def _random_suffixes(seen: Seen) -> int:

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.measure.record.findings import RecordPart
-from harness.model.figures import number, percent, request_units
+from harness.model.figures import counted, number, percent, request_units, storage_size
 from harness.profile.checks.seen import ChargesSeen
 from harness.report.names import partition_name, shortened
 from harness.report.terminal.page import Page, facts, table_of
@@ -49,6 +49,9 @@ class ChargesPart(RecordPart):
     Attributes:
         each: Mean of an operation.
         per_s: At the highest rate of the load.
+        stored_bytes: Of the entities before the load, as JSON; 0 if unknown.
+        grown_bytes_per_s: By how much they grow at the highest rate of the load.
+        copy_request_units: Of copying them to another table, as for another PartitionKey.
         first_limit_at_ru_per_s: Total rate at which the first limit is reached.
     """
 
@@ -63,6 +66,9 @@ class ChargesPart(RecordPart):
     partition_ru_per_s: float
     provisioned_ru_per_s: float | None
     first_limit_at_ru_per_s: float | None
+    stored_bytes: int
+    grown_bytes_per_s: float | None
+    copy_request_units: float | None
 
 
 def charges_part(charges: ChargesSeen | None) -> ChargesPart | None:
@@ -85,6 +91,9 @@ def charges_part(charges: ChargesSeen | None) -> ChargesPart | None:
         partition_ru_per_s=throughput.partition_ru_per_s,
         provisioned_ru_per_s=throughput.ru_per_s,
         first_limit_at_ru_per_s=charges.reached_per_s if known else None,
+        stored_bytes=throughput.stored_bytes,
+        grown_bytes_per_s=charges.grown_per_s,
+        copy_request_units=charges.copied,
     )
 
 
@@ -93,12 +102,19 @@ def _facts(charges: ChargesSeen, page: Page) -> list[tuple[str, str]]:
     if charges.per_s is not None:
         total += f", {number(charges.per_s)} RU/s at the highest rate"
     rows = [("mean", total)]
+    throughput = charges.throughput
+    if throughput.stored_bytes:
+        holding = counted(throughput.storing_partitions, "physical partition")
+        stored = f"{storage_size(throughput.stored_bytes)} before the load, room in {holding}"
+        if charges.grown_per_s:
+            stored += f"; {storage_size(charges.grown_per_s)}/s more at the highest rate"
+        rows.append(("stored", stored))
     if charges.shares.hottest:
         name = partition_name(charges.shares.hottest, page.ascii_only)
         name = shortened(name, _NAME_WIDTH, page.ascii_only)
         share = _share(charges, charges.shares.hottest_share)
         rows.append(("hottest PartitionKey", f"{name}: {share}"))
-    count = charges.throughput.fewest_partitions
+    count = throughput.fewest_partitions
     if count > 1 and charges.physical_share is not None:
         even = f"even: {percent(1 / count)}"
         share = _share(charges, charges.hottest_share)

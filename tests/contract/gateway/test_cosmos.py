@@ -164,6 +164,37 @@ def test_a_throttled_transaction_is_a_refused_part(
     assert Told(small).by("rule", "sent", "scope")["throughput", "429", "partition"] == 1
 
 
+def test_a_full_partition_key_is_forbidden_until_something_is_deleted(
+    table: TableClient, gateway_to: StartGateway, endpoint: Endpoint, answers: Answers
+) -> None:
+    """403 with sub-status 1014, of a part in a transaction; reads and deletions go on."""
+    small = gateway_to("[cosmos]\nlogical_partition_bytes = 2_000\n")
+    told: Any = {"raw_response_hook": answers}
+    with client_of(small, endpoint, table.table_name) as client:
+        client.create_entity(entity("1", Text="x" * 1500))
+        with pytest.raises(HttpResponseError) as caught:
+            client.upsert_entity(entity("2", Text="x" * 500), **told)
+        assert caught.value.status_code == 403
+        assert answers.last.headers["x-ms-substatus"] == "1014"
+        error = json.loads(answers.last.body())["odata.error"]
+        assert error["code"] == "Forbidden"
+        assert error["message"]["value"].startswith(
+            "Partition key reached maximum size of 0.000002 GB"
+        )
+        with pytest.raises(TableTransactionError) as refused:
+            client.submit_transaction([("upsert", entity("2", Text="x" * 500))], **told)
+        assert refused.value.status_code == 403
+        assert answers.last.status_code == 202
+        assert b"HTTP/1.1 403 Forbidden\r\n" in answers.last.body()
+        client.create_entity(entity("2", key="other", Text="x" * 500))
+        assert len(list(client.query_entities("PartitionKey eq 'p'"))) == 1
+        client.delete_entity("p", "1")
+        client.upsert_entity(entity("2", Text="x" * 500))
+    assert Told(small).by("rule", "sent", "scope")["volume", "403", ""] == 2
+    largest = Told(small).page["largest_logical_partition"]
+    assert 500 < largest["stored_bytes"] < largest["most_bytes"] == 2000
+
+
 def test_a_wrong_key_is_unauthorized(
     stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
 ) -> None:

@@ -158,6 +158,26 @@ def test_a_refusal_is_classified(
     assert "ActivityId" not in attempt.message
 
 
+@pytest.mark.parametrize("told_by", ["message", "substatus", "part"])
+def test_a_full_partition_is_told_from_missing_rights(
+    service: Any, opened: Any, told_by: str
+) -> None:
+    """Both are 403 Forbidden: the message or the sub-status makes the difference, and no retry."""
+    message = 'Message: {"Errors":["Partition key reached maximum size of 20 GB."]}'
+    status, code, operation = "403 Forbidden", "Forbidden", WRITES[0]
+    answer = refused(status, code, message)
+    if told_by == "substatus":
+        answer = refused(status, code, "No.", x_ms_substatus="1014")
+    elif told_by == "part":
+        operation, answer = TOGETHER, together(refused_part(status, code, f"0:{message}"))
+    service.script = [answer]
+    result = opened.execute(operation)
+    (attempt,) = result.attempts
+    assert result.outcome is Outcome.PARTITION_FULL
+    assert (attempt.status, attempt.error_code) == (403, "PartitionKeyQuotaOverLimit")
+    assert not result.outcome.wanted_again
+
+
 def throttled(wait_ms: str) -> bytes:
     code = "TooManyRequests"
     return refused("429 Too Many Requests", code, THROTTLED, x_ms_retry_after_ms=wait_ms)

@@ -197,15 +197,15 @@ def test_a_partition_that_grows_is_split_and_every_share_becomes_smaller() -> No
 def test_one_large_key_is_not_split() -> None:
     """A logical partition stays whole: no number of splits would make it smaller."""
     rule = SplittingRule(RequestUnitLimits(partition_bytes=10_000))
-    assert not any(rule.stored("large", 1000, 0.0) for _ in range(100))
+    assert not any(rule.grew("large", 1000, 0.0) for _ in range(100))
     assert rule.count == 0
     for _ in range(90):
-        rule.removed("large")
+        assert not rule.grew("large", -1000, 0.0)
     assert rule.stored_bytes(rule.partitions.of("large")) == 10_000
     # A second key beside it can be told apart.
     keys = (str(number) for number in range(1000))
     beside = next(key for key in keys if rule.partitions.of(key) == rule.partitions.of("large"))
-    assert any(rule.stored(beside, 1000, 0.0) for _ in range(10))
+    assert any(rule.grew(beside, 1000, 0.0) for _ in range(10))
     assert rule.partitions.of(beside) != rule.partitions.of("large")
 
 

@@ -10,11 +10,13 @@ from harness.model.figures import (
     counted,
     data_size,
     duration,
+    long_duration,
     milliseconds,
     multiple,
     number,
     percent,
     request_units,
+    storage_size,
 )
 
 WRITE = (number, milliseconds, request_units, lambda share: percent(share).strip("<%"))
@@ -67,6 +69,12 @@ def test_something_is_never_written_as_nothing(value: float) -> None:
         (duration(42.6), "0:43"),
         (duration(0.2), "0:01"),
         (duration(3727), "1:02:07"),
+        (long_duration(59.4), "59 s"),
+        (long_duration(5400), "1.5 hours"),
+        (long_duration(3e8), "3,472.2 days"),
+        (storage_size(999), "999 B"),
+        (storage_size(20e9), "20 GB"),
+        (storage_size(1.26e6), "1.3 MB"),
         (counted(1, "user"), "1 user"),
         (counted(2, "process", "processes"), "2 processes"),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import (
+    PARTITION_FULL_CODE,
     Attempt,
     Fault,
     Outcome,
@@ -65,6 +66,8 @@ REFUSED = attempt(fault=Fault.REFUSED)
         (400, "InvalidInput", UPSERT, (), Outcome.REJECTED),
         (401, "", UPSERT, (), Outcome.FORBIDDEN),
         (403, "AuthenticationFailed", UPSERT, (), Outcome.FORBIDDEN),
+        (403, "Forbidden", UPSERT, (), Outcome.FORBIDDEN),
+        (403, PARTITION_FULL_CODE, UPSERT, (FAILED,), Outcome.PARTITION_FULL),
         (404, "ResourceNotFound", READ, (), Outcome.NOT_FOUND),
         (408, "", UPSERT, (), Outcome.TIMEOUT),
         (449, "RetryWith", UPSERT, (), Outcome.SERVER_ERROR),
@@ -257,7 +260,7 @@ def test_every_outcome_has_every_trait() -> None:
     }
     done = {Outcome.SUCCESS, Outcome.SUCCESS_AFTER_AMBIGUITY}
     answered = {Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION}
-    refused = {Outcome.FORBIDDEN, Outcome.REJECTED}
+    refused = {Outcome.FORBIDDEN, Outcome.REJECTED, Outcome.PARTITION_FULL}
     not_understood = {Outcome.UNEXPECTED, Outcome.DEFECT}
     assert having == {
         "succeeded": done,

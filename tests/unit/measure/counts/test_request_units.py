@@ -101,3 +101,12 @@ def test_throughput_is_divided_evenly() -> None:
         dataclasses.replace(Throughput(), ru_per_s=rate).fewest_partitions
         for rate in (400.0, 10_000.0, 10_001.0, 30_000.0)
     ] == [1, 1, 2, 3]
+
+
+def test_stored_data_needs_physical_partitions_too() -> None:
+    """50 GB each: the larger number counts, and the share of each becomes smaller."""
+    known = Throughput(ru_per_s=18_000, physical_partitions=3, stored_bytes=150 * 10**9)
+    assert (known.storing_partitions, known.fewest_partitions) == (3, 3)
+    more = dataclasses.replace(known, stored_bytes=150 * 10**9 + 1)
+    assert (more.fewest_partitions, more.partition_ru_per_s) == (4, 4500)
+    assert Throughput(stored_bytes=10**12).fewest_partitions == 20

@@ -27,6 +27,8 @@ UNKNOWN = {
     "index-table",
     # A hash of each entity in the PartitionKey.
     "calculated-suffix",
+    "cosmos-calculated-suffix",
+    "cosmos-synthetic-suffix",
     "random-suffix",
     # The newest rows of a table, of which there are more and more.
     "ycsb-d",

@@ -14,7 +14,13 @@ from harness.measure.record.measured import RatesPart, RequestUnitsPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.physical_partitions import PhysicalPartitions
-from harness.model.request_units import QUERY_PAGE, SCANNED_ENTITY, WRITE_CHARGES, charge
+from harness.model.request_units import (
+    QUERY_PAGE,
+    SCANNED_ENTITY,
+    WRITE_CHARGES,
+    charge,
+    copy_charge,
+)
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.service import LimitUnit
 from harness.model.target import Throughput
@@ -22,7 +28,7 @@ from harness.profile.checks.observed import observe
 from harness.profile.checks.prediction import ChargedLoad
 from harness.profile.checks.recorded import seen_in
 from harness.profile.checks.seen import ChargesSeen, Seen
-from harness.profile.practices.checklist import PRACTICES, findings_of
+from harness.profile.practices.checklist import PRACTICES, findings_of, with_advice
 from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import UNIT_LIMITS, Severity
 from harness.report.terminal.page import Page
@@ -158,6 +164,65 @@ def test_a_partition_key_is_full_after_20_gb() -> None:
     assert f"is full (20 GB) after {hours:,.1f} hours" in why
     full = dataclasses.replace(seen, largest=30_000_000)
     assert severity_of("large-partitions", full) is OFFENDS
+
+
+def test_what_is_stored_needs_physical_partitions() -> None:
+    """175 GB need four, although the throughput needs three: each then has a fourth of it."""
+    rows = {**SPREAD, "fields.key.values": 300, "keys.rows_per_partition": 600_000}
+    seen = made({**rows, "load.operations_per_s": 500.0})
+    charges = seen.charges
+    assert charges is not None
+    assert charges.entity_bytes is not None
+    stored = 180_000_000 * charges.entity_bytes
+    assert charges.throughput.stored_bytes == stored
+    assert charges.throughput.fewest_partitions == -(-stored // (50 * 10**9)) == 4
+    assert charges.throughput.partition_ru_per_s == 4_500
+    assert charges.grown_per_s == pytest.approx(500 * charges.entity_bytes)
+    look = look_of("data-volume", seen)
+    assert look.severity is CONSIDER
+    days = 50e9 / (500 * charges.entity_bytes) / 86_400
+    assert f"one more is needed every {days:,.1f} days" in look.why
+    assert severity_of("data-volume", made(SPREAD)) is FINE
+
+
+def test_a_change_of_the_key_is_a_copy() -> None:
+    """Every row is read in a full page and inserted, at what is provisioned."""
+    seen = made({**SPREAD, "keys.rows_per_partition": 100_000})
+    charges = seen.charges
+    assert charges is not None
+    assert charges.entity_bytes is not None
+    assert seen.profile is not None
+    properties = len(seen.profile.entity.factory("r").properties("p", "r", 0))
+    each = copy_charge(charges.entity_bytes, properties)
+    assert each == 100 + charge(Kind.INSERT, charges.entity_bytes, properties=properties)
+    copied = 200_000_000 * each / 100
+    assert charges.copied == pytest.approx(copied)
+    look = look_of("key-choice", seen)
+    assert look.severity is CONSIDER
+    assert f"{copied / 18_000 / 86_400:,.1f} days of the provisioned 18,000 RU/s" in look.why
+    assert severity_of("key-choice", made(SPREAD)) is FINE
+
+
+def test_a_random_suffix_makes_reads_dear() -> None:
+    """A point query for each suffix; a calculated one needs no more than one."""
+    reads = {"mix.point_query": 1.0, **PROVISIONED, "keys.rows_per_partition": 10}
+    spread = made({**reads, "keys.partition_key": "day.{row:random300}"})
+    assert "300 partitions (300 RU instead of 1.0" in look_of("partition-queries", spread).why
+    calculated = made({**reads, "keys.partition_key": "day.{row:bucket300}"})
+    assert severity_of("partition-queries", calculated) is FINE
+
+
+def test_a_run_that_filled_a_key_is_advised_another_one() -> None:
+    """The verdict names the limit, and the advice is not to retry and not to provision."""
+    record = of_cosmos()
+    first = record.partitions[0]
+    answers = {**first.attempts_by_status, "403 PartitionKeyQuotaOverLimit": 9}
+    parts = (first.model_copy(update={"attempts_by_status": answers}), *record.partitions[1:])
+    verdict = record.verdict.model_copy(update={"result": "failing", "limited_by": "size"})
+    full = record.model_copy(update={"partitions": parts, "verdict": verdict})
+    (advice,) = with_advice(full).verdict.advice
+    assert advice.practice == "full-key"
+    assert f"partition {first.key!r} were refused" in advice.why
 
 
 def test_a_row_key_has_less_room_than_a_partition_key() -> None:
