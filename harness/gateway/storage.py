@@ -47,8 +47,8 @@ class StorageLimits:
         # Performance checklist, "Entities per second (storage account)".
         self._account = Bucket(limits.account.entities_per_s, limits.account.burst_s, now_s)
         self.alone: set[Place] = set()
-        # Partitions whose buckets matter in the second that was served last.
-        self._metered: Container[Place] | None = None
+        # The second that was served last, and the partitions whose buckets matter in it.
+        self._metered: tuple[float, Container[Place]] | None = None
 
     @property
     def partitions(self) -> int:
@@ -138,7 +138,7 @@ class StorageLimits:
         for (table, key), count in more.items():
             if key is not None:
                 asked[table, key] = count + entities.get((table, key), 0)
-        self._metered = asked
+        self._metered = since_s, asked
         whole = demand.total + sum(more.values())
         capacity = self._partitions.capacity
         # Whatever a partition is asked for, no more of it comes further than its bucket passes.
@@ -229,7 +229,10 @@ class StorageLimits:
 
     def passage(self, since_s: float, until_s: float) -> Passage:
         """Decides about requests of the second that was served last, or of a later one."""
-        metered, self._metered = self._metered, None
+        metered = None
+        if self._metered is not None and self._metered[0] == since_s:
+            metered = self._metered[1]
+        self._metered = None
         # The server to which one range moves depends on the loads of all until then.
         moves = any(self._moving.may_move(one, since_s, until_s) for one in self._ranges)
 

@@ -206,10 +206,14 @@ class HeatMap:
         cell[5] += took_us
 
     def add_second(self, second: int, entities: Mapping[str, int]) -> None:
-        """Add the entities of a whole second by partition, which must be new and has no more."""
+        """Add all entities of a second by partition."""
         if not entities:
             return
-        self._pending[second] = {key: [n, 0, 0, 0, 0, 0] for key, n in entities.items()}
+        before = self._pending.get(second)
+        cells = self._pending[second] = {key: [n, 0, 0, 0, 0, 0] for key, n in entities.items()}
+        for key, known in (before or {}).items():
+            cell = cells.setdefault(key, [0, 0, 0, 0, 0, 0])
+            cells[key] = [one + other for one, other in zip(cell, known, strict=True)]
         self._room -= len(entities)
         if self._room <= 0:
             self.settle()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.gateway.demand import Demand
 from harness.gateway.limits import (
     Faults,
     GatewayLimits,
@@ -391,3 +392,15 @@ def test_a_model_without_limits_counts_as_one_with_limits_that_nobody_reaches(
         assert len({model.answered(scan, page, number) for model in models}) == 1
     assert models[0].storage is None
     assert models[0].moves == models[1].moves == ()
+
+
+def test_retries_in_a_second_without_traffic_meet_the_limit_of_their_partition() -> None:
+    """A calm second says nothing about the partitions of a later second."""
+    few = GatewayLimits(partition=Rate(entities_per_s=1000.0, burst_s=1.0))
+    storage = Model(few, 0.0).storage
+    assert storage is not None
+    calm = Demand({("table", "calm"): 1}, 1, scans=False)
+    assert not storage.serve(calm, 0, 1, {})
+    passage = storage.passage(1, 2)
+    rules = [passage.admit(("table", "hot"), 100, 100, 1.5) for _ in range(30)]
+    assert rules.count("partition") == 20

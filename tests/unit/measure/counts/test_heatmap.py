@@ -242,5 +242,16 @@ def test_sums_are_the_same_in_any_order(
         assert earlier.first <= earlier.last < later.first <= later.last
 
 
+def test_entities_of_a_whole_second_keep_its_throttled_attempts() -> None:
+    """The order in which the entities and the refusals of a second are added does not matter."""
+    heat = HeatMap()
+    heat.add_throttled("p", START, 3)
+    heat.add_second(START, {"p": 5, "q": 1})
+    view = heat.view()
+    assert view is not None
+    assert [sum(row.throttled) for row in view.ranges] == [3, 0]
+    assert [sum(row.entities) for row in view.ranges] == [5, 1]
+
+
 def _sums(rows: Sequence[Sequence[int]]) -> list[int]:
     return [sum(column) for column in zip(*rows, strict=True)]
