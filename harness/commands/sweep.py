@@ -1,4 +1,4 @@
-"""``harness sweep``: lists the tables and containers of killed runs, and deletes named ones."""
+"""``harness sweep``: lists tables, containers and queues of killed runs, and deletes named ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sweep:
     A run deletes its table when it ends, also after Ctrl-C, but not if it is killed. A table is
     listed if its name has the form that runs use (stress, UTC time, 8 hex digits) and if it is
     older than --older-than-s. Only listed tables can be deleted. At an address of blobs the same is
-    done with containers.
+    done with containers, and at one of queues with queues.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

@@ -113,15 +113,17 @@ class OperationAttempts:
         returned: int = 0,
         *,
         whole: bool = True,
+        oldest_s: float = 0.0,
     ) -> Result:
         """The result of the operation, which has ended.
 
-        ``returned`` entities came from a query; it was read to its end if ``whole``.
+        ``returned`` entities came from a query, or messages from a get or a peek; a query was read
+        to its end if ``whole``.
         """
         attempts = tuple(self.attempts)
         last = attempts[-1]
         operation = self.operation
-        scanned, estimated = 0, False
+        scanned, estimated = returned, False
         if operation.kind is _QUERY:
             scanned, estimated = entities_scanned(operation, returned, whole=whole)
         return new_result(
@@ -140,6 +142,7 @@ class OperationAttempts:
             reported=self._reported,
             outside_s=self.outside_s,
             queued_s=self.queued_s,
+            oldest_s=oldest_s,
         )
 
 

@@ -41,7 +41,7 @@ _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 _TABLE_RIGHTS = {"r": "read", "a": "add", "u": "update", "d": "delete"}
-_ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create"}
+_ACCOUNT_RIGHTS = {**_TABLE_RIGHTS, "l": "list", "c": "create", "p": "process"}
 _RESOURCE_TYPES = {"s": "service", "c": "container", "o": "object"}
 
 

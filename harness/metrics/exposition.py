@@ -6,6 +6,7 @@ Nothing is counted here. A second run replaces the first. Names that are shown a
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -204,7 +205,7 @@ class RunState(Collector):
         yield families.gauge(
             "aztables_target_entities_per_second",
             "Targets for entities of 1 KiB; aztables_run_info tells published from raised ones.",
-            (((scope,), target) for scope, target in targets.items()),
+            (((scope,), target) for scope, target in targets.items() if target < math.inf),
             ("scope",),
         )
         yield families.value("aztables_users", "Simulated users.", exposed.users)

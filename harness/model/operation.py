@@ -68,6 +68,11 @@ class Kind(enum.StrEnum):
     UPDATE_REPLACE = "update_replace"
     DELETE = "delete"
     TRANSACTION = "transaction"
+    PUT_MESSAGE = "put_message"
+    GET_MESSAGES = "get_messages"
+    PEEK_MESSAGES = "peek_messages"
+    UPDATE_MESSAGE = "update_message"
+    DELETE_MESSAGE = "delete_message"
 
     @property
     def reads(self) -> bool:
@@ -75,11 +80,15 @@ class Kind(enum.StrEnum):
         return self in _READS
 
 
-_READS = frozenset((Kind.POINT_QUERY, Kind.QUERY))
+RECEIVES = frozenset((Kind.GET_MESSAGES, Kind.PEEK_MESSAGES))
+"""Kinds that return messages, as many as there are up to ``Operation.top``."""
+MESSAGE_KINDS = RECEIVES | {Kind.PUT_MESSAGE, Kind.UPDATE_MESSAGE, Kind.DELETE_MESSAGE}
+"""Kinds of operations on the messages of a queue."""
+_READS = RECEIVES | {Kind.POINT_QUERY, Kind.QUERY}
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
 UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
-PART_KINDS = frozenset(Kind) - _READS - {Kind.TRANSACTION}
+PART_KINDS = frozenset(Kind) - _READS - MESSAGE_KINDS - {Kind.TRANSACTION}
 """Kinds of the operations inside a transaction."""
 
 WHOLE_TABLE = "/"
@@ -95,11 +104,41 @@ LOGGED_AS = {
     Kind.UPDATE_REPLACE: "UpdateEntity",
     Kind.DELETE: "DeleteEntity",
     Kind.TRANSACTION: "EntityGroupTransaction",
+    Kind.PUT_MESSAGE: "PutMessage",
+    Kind.GET_MESSAGES: "GetMessages",
+    Kind.PEEK_MESSAGES: "PeekMessages",
+    Kind.UPDATE_MESSAGE: "UpdateMessage",
+    Kind.DELETE_MESSAGE: "DeleteMessage",
 }
 """Names in logs of Azure Storage: "Storage Analytics logged operations and status messages"."""
 
+MESSAGE_TEXT = "MessageText"
+"""Property of a message that is put or updated: its text. An update without it keeps the text."""
+HIDDEN_S = "VisibilityTimeout"
+"""Property of a get, put or update: for how many seconds nobody else gets the message."""
+
 FOLDED = "(other)"
 """The row in which partitions, or names of operations, above a limit are counted together."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message that a get or a peek returned, or an update changed.
+
+    Attributes:
+        id: Identifies it within its queue.
+        receipt: Its pop receipt, which allows to update or delete it until it is visible again;
+            empty from a peek.
+        text: As it was put; empty from an update.
+        gets: How many gets have returned it.
+        age_s: Seconds since it was put, by the clock of the service; 0 unless a get returned it.
+    """
+
+    id: str
+    receipt: str = ""
+    text: str = ""
+    gets: int = 0
+    age_s: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +176,9 @@ ALL_KEYS = KeyRange()
 class Operation:
     """One request of the application, sent in one or more attempts.
 
+    An operation on messages has the queue as its partition. To update or delete a message takes its
+    id, which is the ``row_key``, and the pop receipt of whoever has it, which is the ``etag``.
+
     Attributes:
         partition_key: `WHOLE_TABLE` for a query over several partitions.
         row_key: Empty for a query and for a transaction.
@@ -147,7 +189,8 @@ class Operation:
         parts: The operations of a transaction: at most 100, in one partition, each RowKey once.
         filter: OData filter on properties, in addition to the key range of a query.
         select: Properties to return; empty is all.
-        top: The largest number of entities that a query returns; None follows every page.
+        top: The largest number of entities that a query returns; None follows every page. Of a
+            get or a peek, that of messages; None is one.
     """
 
     kind: Kind
@@ -168,6 +211,8 @@ class Operation:
         """The entity count if it succeeds; for a query, as far as known beforehand."""
         scanned = self.key_range.entities
         if scanned is None:
+            if self.top is not None and self.kind in RECEIVES:
+                return self.top
             # Nothing but a transaction has parts.
             return len(self.parts) or 1
         return max(1, scanned if self.top is None or self.filter else min(scanned, self.top))

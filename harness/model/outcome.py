@@ -167,9 +167,10 @@ class Result:
         outside_s: Seconds between attempts in which the operation waited for something other than
             the service: a new access token, or a connection.
         queued_s: Seconds in which it waited for a connection, before any of its attempts.
-        value: What a read returned: an entity or a list of them.
+        value: What a read returned: an entity or a list of them, or the messages of a queue.
         reported: How many of the attempts, oldest first, were passed to ``on_attempt`` of the
             session before the operation ended.
+        oldest_s: Age of the oldest message that a get returned; 0 without any.
     """
 
     operation: Operation
@@ -187,6 +188,7 @@ class Result:
     reported: int = 0
     outside_s: float = 0.0
     queued_s: float = 0.0
+    oldest_s: float = 0.0
 
     @property
     def service_s(self) -> float:
@@ -369,6 +371,9 @@ _STATUS_OUTCOMES = {
     RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
+_LOST_RECEIPT = "PopReceiptMismatch"
+"""Error code of a 400: the message was hidden for too short a time, and somebody else got it."""
+
 REGULAR_STATUSES = {
     outcome: next(status for status, means in _STATUS_OUTCOMES.items() if means is outcome)
     for outcome in Outcome
@@ -393,9 +398,12 @@ _DISPUTED = {
     Kind.UPDATE_REPLACE: (404, 412),
     Kind.DELETE: (404, 412),
     Kind.TRANSACTION: (404, 409, 412),
+    Kind.UPDATE_MESSAGE: (400, 404),
+    Kind.DELETE_MESSAGE: (400, 404),
 }
 """Refusals of a write that an earlier attempt of it can have caused: it inserted the row, deleted
-it, or changed its ETag. Another writer can have caused them as well."""
+it, or changed its ETag or the pop receipt of a message. Another writer can have caused them as
+well."""
 
 
 def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = ()) -> Outcome:
@@ -409,7 +417,7 @@ def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = (
     status = last.status
     if 200 <= status < 300:
         return SUCCESS
-    disputed = status in _DISPUTED.get(operation.kind, ()) and not _of_table(last.error_code)
+    disputed = status in _DISPUTED.get(operation.kind, ()) and not _of_store(last.error_code)
     if disputed and any(attempt.ambiguous for attempt in earlier):
         return Outcome.AMBIGUOUS
     return outcome_of(status, last.error_code)
@@ -424,11 +432,13 @@ def outcome_of(status: int, error_code: str) -> Outcome:
         return _FAULT_OUTCOMES.get(error_code, Outcome.DEFECT)
     if is_throttling(status, error_code):
         return Outcome.THROTTLED
-    if status in (404, 409) and _of_table(error_code):
-        # The table does not exist, or is being deleted: nothing was looked up.
+    if status in (404, 409) and _of_store(error_code):
+        # The table or queue does not exist, or is being deleted: nothing was looked up.
         return Outcome.REJECTED
     if (status, error_code) == (403, PARTITION_FULL_CODE):
         return Outcome.PARTITION_FULL
+    if error_code == _LOST_RECEIPT:
+        return Outcome.PRECONDITION
     if (known := _STATUS_OUTCOMES.get(status)) is not None:
         return known
     if 500 <= status < 600:
@@ -436,5 +446,5 @@ def outcome_of(status: int, error_code: str) -> Outcome:
     return Outcome.REJECTED if 400 <= status < 500 else Outcome.UNEXPECTED
 
 
-def _of_table(error_code: str) -> bool:
-    return error_code.startswith("Table")
+def _of_store(error_code: str) -> bool:
+    return error_code.startswith(("Table", "Queue"))

@@ -51,6 +51,10 @@ SESSIONS = {
             name="blob",
             described="inserts, whole partitions and ranges of rows as lines of append blobs.",
         ),
+        SessionKind(
+            name="queue",
+            described="messages of Queue Storage, or of the queues of the embedded Azurite.",
+        ),
     )
 }
 TABLE_SESSIONS = tuple(name for name in SESSIONS if service_of_session(name) is None)

@@ -3,6 +3,9 @@
 "Each entity that is inserted, updated, deleted, or scanned counts" (performance checklist,
 "Entities per second (storage account)"): a transaction of 100 counts 100, a query that scans
 1,000 and returns 5 counts 1,000, a point query counts 1 whether or not it found its entity.
+
+For queues the document says only "messages per second". Each message that is put, returned by a get
+or a peek, updated or deleted counts 1; a get that returns none counts 0.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from harness.model.operation import Kind, Operation
+from harness.model.operation import RECEIVES, Kind, Operation
 from harness.model.outcome import Outcome
 from harness.model.physical_partitions import (
     MAX_PARTITION_RU_PER_S,
@@ -84,12 +87,16 @@ def partition_target(service: Service, throughput: Throughput, *, charged: bool)
     return None if service.targets is None else service.targets.partition
 
 
-_QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
+_POINT_QUERY = Kind.POINT_QUERY
+_AS_READ = RECEIVES | {Kind.QUERY}
 _NOT_FOUND = Outcome.NOT_FOUND
 
 
 def entity_count(operation: Operation, outcome: Outcome, scanned: int = 0) -> int:
-    """The entity count of an operation; ``scanned`` counts even where a later page failed."""
+    """The entity count of an operation; ``scanned`` counts even where a later page failed.
+
+    Of messages ``scanned`` are those that a get or a peek returned.
+    """
     return counted(
         operation.kind,
         operation.entities_asked,
@@ -106,7 +113,7 @@ def counted(
 
     ``asked`` is its entity count if it succeeds; ``missing``, that no entity has the key.
     """
-    if kind is _QUERY:
+    if kind in _AS_READ:
         return scanned
     if kind is _POINT_QUERY:
         return 1 if succeeded or missing else 0

@@ -23,6 +23,7 @@ GROUPS = (
     "Writes",
     "Retries and ramps",
     "Compression, and blobs",
+    "Queues",
     "Azure Cosmos DB",
     "Standard workloads",
     "Applications",

@@ -39,6 +39,7 @@ def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
         if column.csv
         and (record.accounts or column is not ACCOUNT)
         and (charges_units(record) or column not in UNITS)
+        and (_has_messages(record) or column not in MESSAGES)
     ]
     return sorted(written, key=lambda column: column.csv_place)
 
@@ -49,6 +50,10 @@ def throttled_attempts(part: PartitionPart) -> int:
 
 def _has_others(record: RunRecord) -> bool:
     return bool(other_answers(record.attempts_by_status))
+
+
+def _has_messages(record: RunRecord) -> bool:
+    return record.messages is not None
 
 
 def _has_status(status: str) -> Callable[[RunRecord], bool]:
@@ -237,6 +242,29 @@ UNITS: tuple[Column[Any], ...] = (
 )
 """Request units of a partition."""
 
+MESSAGES: tuple[Column[PartitionPart], ...] = (
+    Column(
+        "backlog",
+        at("messages.backlog"),
+        _count,
+        when=_has_messages,
+        adds=True,
+        csv="backlog_messages",
+        csv_place=2,
+    ),
+    Column(
+        "oldest got",
+        at("messages.oldest_ms"),
+        lambda age_ms: f"{age_ms / 1000:g} s",
+        narrow="oldest\ngot",
+        outputs=Output.MARKDOWN | Output.HTML,
+        when=_has_messages,
+        csv="oldest_message_ms",
+        csv_place=2,
+    ),
+)
+"""What a queue still holds, and how long its oldest message waited that was got."""
+
 ACCOUNT: Column[PartitionPart] = Column(
     "account",
     lambda part: part.account,
@@ -265,6 +293,7 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
         tab=("of_target", "Of the limit"),
     ),
     *UNITS,
+    *MESSAGES,
     _in_csv("attempts", lambda part: sum(part.attempts_by_status.values())),
     *THROTTLED,
     _in_csv("throttled_partition_attempts", _throttled_for(Scope.PARTITION)),

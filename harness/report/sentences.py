@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.latency import SPANS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, StepPart
-from harness.measure.record.measured import PartitionPart, RatesPart
+from harness.measure.record.measured import MessagesPart, PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import LIMITERS, indicative
@@ -166,15 +166,21 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     under_load = max(record.measured_s, sum(point.width_s for point in record.series))
     return [
         ("endpoint", record.endpoint.described),
-        ("", f"{record.endpoint.host}, {service.store} {record.endpoint.table}"),
+        ("", f"{record.endpoint.host}, {_stores(record)}"),
         *([("signed with", signed_with)] if (signed_with := record.endpoint.signed_with) else []),
         ("load", load),
-        ("entities", f"{size}{loading_words(record.loading)}"),
+        (unit.many, f"{size}{loading_words(record.loading)}"),
         *([("", service.layout)] if service.layout else []),
         *_replay_rows(record.replay),
         ("measured", f"{record.measured_s:,} s of {under_load:,} s under load{ended}"),
         ("run", f"{record.run_id}, session {record.session}"),
     ]
+
+
+def _stores(record: RunRecord) -> str:
+    """What held the data of a run: its table, or the queues whose names begin alike."""
+    service, name = record.endpoint.service, record.endpoint.table
+    return f"{service.store}s {name}-*" if service.store_each else f"{service.store} {name}"
 
 
 def _replay_rows(replay: ReplayPart | None) -> Iterator[tuple[str, str]]:
@@ -221,6 +227,8 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
     ratio, share, target, requests = None, None, NO_TARGET, "requests, retries included"
     if not record.endpoint.service.documented:
         target = f"no target ({record.endpoint.service.partitions})"
+    elif record.endpoint.service.targets is not None:
+        target = "no published target"
     if part.target is not None:
         limit, mark = part.target, raised_mark(record, "account")
         if not record.accounts:
@@ -241,7 +249,22 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
         AccountRow("  GET (reads)", f"{sign}{number(part.reads_per_s)}"),
         AccountRow("  PUT (writes)", number(part.writes_per_s)),
         AccountRow("transactions/s", number(part.transactions_per_s), share, requests),
+        *_backlog_rows(record.messages),
     ]
+
+
+def _backlog_rows(messages: MessagesPart | None) -> list[AccountRow]:
+    """What the queues of a run still hold, and how long the oldest message waited that was got."""
+    if messages is None:
+        return []
+    put, deleted = messages.put, messages.deleted
+    rows = [
+        AccountRow("backlog", f"{messages.backlog:,}", target=f"{put:,} put, {deleted:,} deleted")
+    ]
+    if messages.got:
+        age, got = f"{messages.oldest_ms / 1000:g} s", counted(messages.got, "message")
+        rows.append(AccountRow("oldest got", age, target=f"the oldest of {got} when it was got"))
+    return rows
 
 
 def _unit_rows(record: RunRecord, together: str) -> list[AccountRow]:
@@ -331,8 +354,9 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
     if record.endpoint.service.charges:
         notes.append(_unit_note(record))
     elif indicative(record.entity.stored_bytes):
+        many = record.endpoint.service.unit.many
         notes.append(
-            "Indicative only: targets hold for 1 KiB entities, and entities of this run have "
+            f"Indicative only: targets hold for 1 KiB {many}, and {many} of this run have "
             f"{counted(record.entity.stored_bytes, 'byte')}."
         )
     if record.enforced is not None and not record.enforced.limits:

@@ -179,7 +179,7 @@ def new_plan(
     Without a ``session`` it is the profile's, and without an existing ``table`` the run creates
     one. A `SetupError` says what is not possible.
     """
-    if table is not None and tables != ("",):
+    if table is not None and tables != ("",) and accounts.kind.store == "table":
         raise SetupError(
             f"--table names only one table, but profile {named.name} has {len(tables)}: without "
             "--table the run creates its own"
@@ -216,30 +216,36 @@ def new_plan(
 def require_possible(plan: RunPlan, observed: Observed) -> None:
     """Raise a `SetupError` if the session of the run cannot make the operations of the profile."""
     only = service_of_session(plan.session)
-    if only is None:
-        return
-    problem = None
-    if plan.own_class:
-        problem = "its operations are those of a class of your own"
-    elif not plan.own_table:
-        problem = (
-            f"--table names a table, and {only.partitions} are in a {only.store} that the run "
-            "creates"
-        )
-    elif len(plan.tables) > 1:
-        problem = "its workload has several tables"
-    elif plan.profile.audit.enabled:
-        problem = "audit.enabled compares rows of tables"
-    elif plan.profile.entity.compress:
-        problem = (
-            "entity.compress makes lines of different lengths, and a range of lines is read as a "
-            "range of bytes"
-        )
-    else:
+    problem = None if only is None else _setting_problem(plan, only)
+    if problem is None and not plan.own_class:
         problems = (operation_problem(plan.session, sent.example) for sent in observed.sent)
         problem = next((one for one in problems if one is not None), None)
     if problem is not None:
         raise SetupError(f"{plan.name} cannot use session {plan.session}: {problem}")
+
+
+def _setting_problem(plan: RunPlan, only: Service) -> str | None:
+    """Why the settings of a run do not fit to a service without tables; None where they do."""
+    if plan.own_class:
+        return "its operations are those of a class of your own"
+    if not plan.own_table:
+        return (
+            f"--table names a table, and a run on {only.partitions} creates its own {only.store}s"
+        )
+    if len(plan.tables) > 1 and not only.store_each:
+        return "its workload has several tables"
+    if plan.profile.audit.enabled:
+        return "audit.enabled compares rows of tables"
+    if only.store_each and plan.traced_properties is not None:
+        return "--trace records operations on rows of tables"
+    if only.store_each and plan.profile.entity.compress:
+        return "entity.compress makes bytes, and a message has a text"
+    if plan.profile.entity.compress:
+        return (
+            "entity.compress makes lines of different lengths, and a range of lines is read as a "
+            "range of bytes"
+        )
+    return None
 
 
 def require_spreadable(named: NamedProfile, observed: Observed) -> None:

@@ -69,13 +69,17 @@ class Payload:
 
     def value(self, length: int, version: int) -> EdmValue:
         """The value of a property with a text of ``length``; it differs from version to version."""
+        text = self.text(length, version)
+        return gzip.compress(text.encode(), _LEVEL, mtime=0) if self.compress else text
+
+    def text(self, length: int, version: int) -> str:
+        """The same, never compressed."""
         texts = self._texts.get(length)
         if texts is None:
             texts = self._texts[length] = tuple(
                 self._text(length, variant) for variant in range(_VARIANTS)
             )
-        text = texts[version % _VARIANTS]
-        return gzip.compress(text.encode(), _LEVEL, mtime=0) if self.compress else text
+        return texts[version % _VARIANTS]
 
     def _text(self, length: int, variant: int) -> str:
         rng = random.Random(f"{length} {variant}")
@@ -181,6 +185,14 @@ class EntityFactory:
         if self._payload is not None:
             self._write_texts(added, zlib.crc32(f"{partition_key} {row_key}".encode()))
         return {**made, **added}
+
+    def message(self, number: int) -> str:
+        """The text of a message, of the wanted size in ASCII: run id and number, filled up."""
+        head = f"{self._run_id} {number} "
+        missing = max(0, self.size_bytes - len(head))
+        if self._payload is None:
+            return head + "x" * missing
+        return head + self._payload.text(missing, number)
 
     def _template(self, partition_key: str, row_key: str) -> dict[str, EdmValue]:
         made = _fixed_properties(self._run_id)

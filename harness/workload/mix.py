@@ -9,9 +9,12 @@ import random
 from collections.abc import Mapping
 from typing import Generic, Self, TypeVar
 
+from harness.model.operation import MESSAGE_KINDS
+
 
 class Action(enum.StrEnum):
-    """What a task does. Most actions are one operation; the last three are several.
+    """What a task does. Most actions are one operation; the three before those of messages are
+    several.
 
     The query types are those of the partitioning strategy, "Determine queries".
 
@@ -41,6 +44,12 @@ class Action(enum.StrEnum):
     # Half of them find no row, and insert it.
     READ_THEN_WRITE = "read_then_write", 1, 1
     KEY_CHANGE = "key_change", 0, 2
+    # Each names a queue, as others do the partition of a loaded row; queues have no rows.
+    PUT_MESSAGE = "put_message", 1
+    GET_MESSAGES = "get_messages", 1
+    PEEK_MESSAGES = "peek_messages", 1
+    UPDATE_MESSAGE = "update_message", 1
+    DELETE_MESSAGE = "delete_message", 1
 
     def __new__(cls, value: str, existing: float = 0, new: float = 0) -> Self:
         made = str.__new__(cls, value)
@@ -52,6 +61,11 @@ class Action(enum.StrEnum):
     def moves_rows(self) -> bool:
         """Whether it inserts or deletes rows, so that the count of a scan is an estimate."""
         return self.new > 0
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether it is about messages of queues, which have no rows to load."""
+        return self.value in MESSAGE_KINDS
 
 
 _T = TypeVar("_T")

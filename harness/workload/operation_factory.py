@@ -17,9 +17,12 @@ from harness.model.entity import (
 )
 from harness.model.operation import (
     ALL_KEYS,
+    HIDDEN_S,
+    MESSAGE_TEXT,
     WHOLE_TABLE,
     KeyRange,
     Kind,
+    Message,
     Operation,
     new_operation,
     transaction,
@@ -43,6 +46,13 @@ def entities_of(result: Result) -> Sequence[Mapping[str, Any]]:
     if result.operation.kind is Kind.QUERY:
         return cast("Sequence[Mapping[str, Any]]", result.value)
     return (cast("Mapping[str, Any]", result.value),)
+
+
+def messages_of(result: Result) -> Sequence[Message]:
+    """The messages that a get or a peek returned: none, one or several."""
+    if not result.outcome.succeeded or result.value is None:
+        return ()
+    return cast("Sequence[Message]", result.value)
 
 
 class TransactionTooLargeError(ValueError):
@@ -80,6 +90,7 @@ class OperationFactory:
 
     def __init__(self, entities: EntityFactory) -> None:
         self.__entities = entities
+        self.__put = 0
 
     def batched(self, writes: Iterable[Operation]) -> Iterator[Operation]:
         """Join consecutive writes of one partition into transactions as large as allowed."""
@@ -238,6 +249,60 @@ class OperationFactory:
             yield self.write(
                 Kind.UPDATE_MERGE, *key, change, table=table, name=name, etag=read[ETAG]
             )
+
+    def put_message(self, queue: str, text: str | None = None, *, name: str = "") -> Operation:
+        """Put a message into a queue; without a text one of ``entity.size_bytes``."""
+        self.__put += 1
+        text = self.__entities.message(self.__put) if text is None else text
+        return new_operation(
+            kind=Kind.PUT_MESSAGE, partition_key=queue, name=name, properties={MESSAGE_TEXT: text}
+        )
+
+    def get_messages(
+        self, queue: str, *, most: int = 1, hidden_s: int = 30, name: str = ""
+    ) -> Operation:
+        """Get up to ``most`` messages, at most 32, which nobody else gets for ``hidden_s``."""
+        return new_operation(
+            kind=Kind.GET_MESSAGES,
+            partition_key=queue,
+            name=name,
+            properties={HIDDEN_S: hidden_s},
+            top=most,
+        )
+
+    def peek_messages(self, queue: str, *, most: int = 1, name: str = "") -> Operation:
+        """Look at up to ``most`` messages, at most 32, which others may still get."""
+        return new_operation(kind=Kind.PEEK_MESSAGES, partition_key=queue, name=name, top=most)
+
+    def update_message(
+        self,
+        queue: str,
+        message: Message,
+        *,
+        text: str | None = None,
+        hidden_s: int = 30,
+        name: str = "",
+    ) -> Operation:
+        """Hide a message for ``hidden_s`` from now on, and replace its text if there is one."""
+        replaced = {} if text is None else {MESSAGE_TEXT: text}
+        return new_operation(
+            kind=Kind.UPDATE_MESSAGE,
+            partition_key=queue,
+            row_key=message.id,
+            etag=message.receipt,
+            name=name,
+            properties={HIDDEN_S: hidden_s, **replaced},
+        )
+
+    def delete_message(self, queue: str, message: Message, *, name: str = "") -> Operation:
+        """Delete a message that this application has got and nobody else since."""
+        return new_operation(
+            kind=Kind.DELETE_MESSAGE,
+            partition_key=queue,
+            row_key=message.id,
+            etag=message.receipt,
+            name=name,
+        )
 
     def transaction(self, parts: Sequence[Operation], *, name: str = "") -> Operation:
         """Entity group transaction of single writes, at most 4 MiB as sent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import random
 from collections.abc import Generator, Iterator
 from types import GeneratorType
@@ -9,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from harness.model.entity import ETAG
 from harness.model.errors import SetupError
-from harness.model.operation import Kind, Operation
+from harness.model.operation import MESSAGE_KINDS, RECEIVES, Kind, Message, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.target import entity_count
 
@@ -98,6 +99,7 @@ class _Rows:
     def __init__(self, source: OperationSource) -> None:
         self._all = False
         self._existing: set[_RowName] = set()
+        self._messages: collections.Counter[str] = collections.Counter()
         loaded = 0
         for operation in source.loading():
             self.perform(operation)
@@ -108,6 +110,8 @@ class _Rows:
 
     def perform(self, operation: Operation) -> Result:
         """The result that a service without failures would return."""
+        if operation.kind in MESSAGE_KINDS:
+            return self._perform_on_queue(operation)
         for part in operation.parts or (operation,):
             row = (part.table, part.partition_key, part.row_key)
             if part.kind is Kind.DELETE:
@@ -121,12 +125,29 @@ class _Rows:
                 value = {ETAG: 'W/"imagined"'}
             else:
                 outcome = Outcome.NOT_FOUND
-        return Result(
-            operation=operation,
-            outcome=outcome,
-            sent_s=0.0,
-            done_s=0.0,
-            attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
-            entities=entity_count(operation, outcome, max(1, operation.key_range.entities or 0)),
-            value=[] if operation.kind is Kind.QUERY else value,
-        )
+        scanned = max(1, operation.key_range.entities or 0)
+        return _imagined(operation, outcome, scanned, [] if operation.kind is Kind.QUERY else value)
+
+    def _perform_on_queue(self, operation: Operation) -> Result:
+        """Messages wait until they are got; one that was got is never visible again."""
+        queue, kind = operation.partition_key, operation.kind
+        self._messages[queue] += kind is Kind.PUT_MESSAGE
+        found = min(self._messages[queue], operation.entities_asked) if kind in RECEIVES else 0
+        if kind is Kind.GET_MESSAGES:
+            self._messages[queue] -= found
+        if kind is Kind.UPDATE_MESSAGE:
+            found = 1
+        value = [Message(id="imagined", receipt="imagined")] * found
+        return _imagined(operation, Outcome.SUCCESS, found, value)
+
+
+def _imagined(operation: Operation, outcome: Outcome, scanned: int, value: object) -> Result:
+    return Result(
+        operation=operation,
+        outcome=outcome,
+        sent_s=0.0,
+        done_s=0.0,
+        attempts=(Attempt(status=200, sent_s=0.0, latency_s=0.0),),
+        entities=entity_count(operation, outcome, scanned),
+        value=value,
+    )

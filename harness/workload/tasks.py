@@ -13,9 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Generic, TypeVar, cast
 
 from harness.model.entity import ETAG, Properties
-from harness.model.operation import Kind, Operation, new_operation, transaction
+from harness.model.operation import Kind, Message, Operation, new_operation, transaction
 from harness.model.outcome import Outcome, Result
+from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import Key
+from harness.workload.operation_factory import OperationFactory, messages_of
 from harness.workload.operation_source import Steps, Task
 
 _T = TypeVar("_T")
@@ -225,6 +227,67 @@ class Tasks:
             yield from self._delete_copies(row)
         for row in inserted:
             self._of_transactions.add(row.key.partition_key, row)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MessageShape:
+    """What gets, peeks and updates ask a queue for.
+
+    Attributes:
+        most: Messages that a get or a peek returns at most.
+        hidden_s: Seconds in which nobody else gets a message that was got or updated.
+    """
+
+    most: int = 1
+    hidden_s: int = 30
+
+
+USUAL_MESSAGES = MessageShape()
+
+
+class MessageTasks:
+    """Makes tasks on messages, and remembers those that this worker has got.
+
+    An update or a delete takes the message of the queue that was got first; if there is none, it
+    becomes a get. An updated message has a new receipt and is remembered again. The oldest messages
+    beyond ``remembered`` are forgotten, and are visible again after their time.
+    """
+
+    def __init__(
+        self, entities: EntityFactory, shape: MessageShape, remembered: int = 100_000
+    ) -> None:
+        self._make = OperationFactory(entities)
+        self._shape = shape
+        self._got = ByPartition[Message](remembered)
+
+    def put(self, queue: str) -> Task:
+        return self._make.put_message(queue)
+
+    def peek(self, queue: str) -> Task:
+        return self._make.peek_messages(queue, most=self._shape.most)
+
+    def get(self, queue: str) -> Steps:
+        shape = self._shape
+        result = yield self._make.get_messages(queue, most=shape.most, hidden_s=shape.hidden_s)
+        for message in messages_of(result):
+            self._got.add(queue, message)
+
+    def update(self, queue: str) -> Steps:
+        message = self._got.take(queue)
+        if message is None:
+            yield from self.get(queue)
+            return
+        hidden_s = self._shape.hidden_s
+        result = yield self._make.update_message(queue, message, hidden_s=hidden_s)
+        for updated in messages_of(result):
+            self._got.add(queue, updated)
+
+    def delete(self, queue: str) -> Steps:
+        message = self._got.take(queue)
+        if message is None:
+            yield from self.get(queue)
+        else:
+            yield self._make.delete_message(queue, message)
 
 
 def _without_content(kind: Kind, key: Key, *, table: str = "", name: str = "") -> Operation:

@@ -12,7 +12,7 @@ from harness.workload.keys.design import Key, KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, Task
 from harness.workload.queries import Queries, QueryShape, QueryType
-from harness.workload.tasks import TaskRow, Tasks
+from harness.workload.tasks import USUAL_MESSAGES, MessageShape, MessageTasks, TaskRow, Tasks
 
 _WRITES = {
     action: Kind(action.value)
@@ -49,6 +49,7 @@ class Workload:
         transaction_kinds: Kinds of these operations, repeated in this order.
         worker: Number of the worker; part of every new key, to make it unique.
         loading_size: Entities of a loading transaction.
+        messages: What a mix of actions on queues asks for. Such a mix loads nothing.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Workload:
         queries: QueryShape | None = None,
         worker: int = 0,
         loading_size: int = MAX_TRANSACTION_OPERATIONS,
+        messages: MessageShape = USUAL_MESSAGES,
     ) -> None:
         self._design = design
         self._draw = design.picker(worker)
@@ -75,6 +77,8 @@ class Workload:
         self._version = worker << _VERSION_BITS
         self._inserted = 0
         self._tasks = Tasks(self._new, self._content)
+        self._loads = not all(action.of_messages for action in mix.actions)
+        of_queue = MessageTasks(entities, messages)
         moving = any(action.moves_rows for action in mix.actions) or (
             Action.TRANSACTION in mix.actions
             and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
@@ -92,6 +96,11 @@ class Workload:
             ),
             Action.READ_THEN_WRITE: self._read_then_write,
             Action.KEY_CHANGE: lambda drawn, _: self._tasks.key_change(drawn),
+            Action.PUT_MESSAGE: self._of_queue(of_queue.put),
+            Action.GET_MESSAGES: self._of_queue(of_queue.get),
+            Action.PEEK_MESSAGES: self._of_queue(of_queue.peek),
+            Action.UPDATE_MESSAGE: self._of_queue(of_queue.update),
+            Action.DELETE_MESSAGE: self._of_queue(of_queue.delete),
         }
 
     @property
@@ -100,7 +109,7 @@ class Workload:
 
     @property
     def loaded_entities(self) -> int:
-        return self._design.rows.total * len(self._design.tables)
+        return self._design.rows.total * len(self._design.tables) if self._loads else 0
 
     def partitions(self) -> Iterator[str]:
         yield from map(self._design.partition_key, range(self._design.count))
@@ -125,6 +134,8 @@ class Workload:
     def loading(self) -> Iterator[Operation]:
         """The transactions that load every partition; then the copies under further keys."""
         design = self._design
+        if not self._loads:
+            return
         for partition in range(design.count):
             rows = design.rows.of(partition)
             for first in range(0, rows, self._loading_size):
@@ -181,6 +192,11 @@ class Workload:
         if found.cross_partition:
             return found.make
         return lambda drawn, rng: found.make(self._design.partition_of(drawn, rng), rng)
+
+    def _of_queue(self, make: Callable[[str], Task]) -> Callable[[int, random.Random], Task]:
+        """Makes tasks on the queue that was drawn: the partition is its name."""
+        design = self._design
+        return lambda drawn, rng: make(design.partition_key(design.partition_of(drawn, rng)))
 
     def _series_merge(self, drawn: int, rng: random.Random) -> Operation:
         key, _ = self._row(drawn, rng)

@@ -67,6 +67,9 @@ design = 'compare-append-only'; mix.point_query = 1; \
 fields.row = {sequence = true, distribution = 'latest', theta = 2}
 design = 'compare-append-only'; mix.point_query = 1
 fields.key.values = 5
+[hot-queue]
+session.kind = 'queue'; fields.key.values = 1; mix.put_message = 1; load.max_entities_per_s = 4000
+session.kind = 'queue'; mix.put_message = 1; load.max_entities_per_s = 4000
 [constant-partition-key]
 design = 'compare-single'
 fields.key.values = 2

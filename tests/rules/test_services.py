@@ -20,6 +20,10 @@ KNOW = {
     # What only one service has.
     "endpoint/admin/stores.py",
     "endpoint/sessions/blob.py",
+    "endpoint/sessions/queue.py",
+    "endpoint/protocol/queues.py",
+    "profile/checks/observed.py",
+    "profile/settings/parts.py",
     "gateway/cosmos.py",
     "profile/practices/cosmos.py",
     # Practices of it, and their documents.
@@ -36,12 +40,12 @@ KNOW = {
     # Connection strings of applications name blobs too.
     "watch/variables.py",
 }
-NAME = re.compile(r"cosmos|blob", re.IGNORECASE)
+NAME = re.compile(r"cosmos|blob|queues", re.IGNORECASE)
 CONSTANTS = {
     *("STORAGE", "AZURITE", "GATEWAY", "COSMOS", "COSMOS_EMULATOR"),
-    *("AZURE_BLOBS", "AZURITE_BLOBS"),
+    *("AZURE_BLOBS", "AZURITE_BLOBS", "QUEUES", "AZURITE_QUEUES"),
 }
-ALONE = {"cosmos", "blob", "cosmos-emulator", "azure-blobs", "azurite-blobs"}
+ALONE = {"cosmos", "blob", "cosmos-emulator", "azure-blobs", "azurite-blobs", "azurite-queues"}
 """Texts that mean a service wherever they are; the other names are subcommands and labels too."""
 KINDS = re.compile(r"(^|_)(kind|service|name)$")
 

@@ -1,4 +1,4 @@
-"""What holds the data of a run, a table or a container: created, deleted, and found when left over.
+"""What holds the data of a run, a table, a container or queues: made, deleted, and found again.
 
 All of these raise `SetupError` where the service refuses or does not respond, and `BudgetSpent`
 where the budget is used up. For tables see `harness.endpoint.admin.tables`.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+import gevent
+from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
 
+from harness.endpoint.admin.housekeeping import Ambiguous
+from harness.endpoint.admin.probe import explain
 from harness.endpoint.admin.tables import (
+    MOST_REQUESTS,
+    admin_channel,
     client_options,
     create_table,
     delete_table,
@@ -23,12 +29,19 @@ from harness.endpoint.admin.tables import (
     pages_of,
     text_of,
 )
+from harness.endpoint.attempts import LEADS_BACK, TokenLoop
+from harness.endpoint.credential import Refusal
 from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.http.exchange import Exchange
+from harness.endpoint.protocol.queues import QueueRequestWriter, read_names
+from harness.endpoint.protocol.responses import read_error
 from harness.endpoint.sessions.blob import account_client, container_client
 from harness.model.errors import SetupError
+from harness.model.outcome import RETRYABLE_STATUSES
 from harness.workload.budget import Budget
 
 _MAX_AGE_S = 1e9
+_BACKOFF_S = 0.5
 _WAITS = {"initial_backoff": 0.5, "increment_base": 2, "random_jitter_range": 0.5}
 """Seconds of the retries of azure-storage-blob; its own are for minutes."""
 
@@ -71,6 +84,81 @@ def list_containers(endpoint: Endpoint, budget: Budget | None = None) -> list[st
         return [text_of(one.name) for page in pages_of(client.list_containers()) for one in page]
 
 
+def create_queue(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
+    """Create a queue; a `SetupError` if it exists, whoever made it."""
+    budget = Budget() if budget is None else budget
+    before = budget.spent
+    doing = f"the queue {name} cannot be created"
+    exchange = _ask(endpoint, "PUT", name, {}, budget, doing)
+    # The service answers 204 if there is such a queue. After a retry it may be this run's.
+    if exchange.status != 201 and budget.spent - before == 1:
+        raise SetupError(
+            f"the queue {name} exists already and does not belong to this run; it was not changed"
+        )
+
+
+def delete_queue(endpoint: Endpoint, name: str, budget: Budget | None = None) -> None:
+    """Delete a queue with its messages. One that does not exist counts as deleted."""
+    _ask(endpoint, "DELETE", name, {}, budget, f"the queue {name} cannot be deleted", fine=(404,))
+
+
+def list_queues(endpoint: Endpoint, budget: Budget | None = None) -> list[str]:
+    names: list[str] = []
+    marker, loop, doing = "", TokenLoop(), "the queues cannot be listed"
+    while True:
+        asked = {"comp": "list", **({"marker": marker} if marker else {})}
+        exchange = _ask(endpoint, "GET", "", asked, budget, doing)
+        with explained(endpoint, doing):
+            found, marker = read_names(exchange)
+        names += found
+        if not marker:
+            return names
+        if loop.closes(marker):
+            raise SetupError(f"a listing of the endpoint has no end: {LEADS_BACK}")
+
+
+def _ask(
+    endpoint: Endpoint,
+    method: str,
+    queue: str,
+    asked: Mapping[str, str],
+    budget: Budget | None,
+    doing: str,
+    fine: Collection[int] = (),
+) -> Exchange:
+    """Send a request about queues, again if that can help; the response is a success or ``fine``.
+
+    Other errors begin with ``doing``.
+    """
+    channel = admin_channel(endpoint, Budget() if budget is None else budget)
+    writer, login = QueueRequestWriter(endpoint), endpoint.login
+    try:
+        for left in reversed(range(MOST_REQUESTS)):
+            exchange = Exchange(str(uuid.uuid4()))
+            authorization = "" if login is None else login.header
+            message = writer.message(method, queue, asked, exchange.client_request_id)
+            try:
+                channel.send(message, exchange)
+            except AzureError:
+                if not left:
+                    with explained(endpoint, doing):
+                        raise
+            if exchange.status == 401 and login is not None:
+                login.renewed_after(authorization)
+            elif exchange.status and exchange.status not in RETRYABLE_STATUSES:
+                break
+            gevent.sleep(_BACKOFF_S)
+    finally:
+        channel.close()
+    if 200 <= exchange.status < 300 or exchange.status in fine:
+        return exchange
+    challenge = exchange.header("www-authenticate")
+    code, said = read_error(exchange.headers, exchange.body)
+    kind = SetupError if 400 <= exchange.status < 500 else Ambiguous
+    refused = Refusal(exchange.status, code, said, challenge)
+    raise kind(f"{doing}: {explain(endpoint, refused)}")
+
+
 class _Store(NamedTuple):
     create: Callable[[Endpoint, str, Budget | None], None]
     delete: Callable[[Endpoint, str, Budget | None], None]
@@ -80,6 +168,7 @@ class _Store(NamedTuple):
 _STORES = {
     "table": _Store(create_table, delete_table, list_tables),
     "container": _Store(create_container, delete_container, list_containers),
+    "queue": _Store(create_queue, delete_queue, list_queues),
 }
 
 

@@ -68,21 +68,26 @@ KEY_PROPERTIES = ["PartitionKey", "RowKey"]
 _Key = tuple[str, str]
 _Item = TypeVar("_Item")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-_RUN_TABLE = re.compile(r"stress(\d{8}[Tt]\d{6})[Zz][0-9a-f]{8}([A-Z][A-Za-z0-9]*)?")
+_RUN_TABLE = re.compile(r"stress(\d{8}[Tt]\d{6})[Zz][0-9a-f]{8}([A-Z][A-Za-z0-9]*|-[a-z0-9-]+)?")
 _TIME = "%Y%m%dT%H%M%S"
 
 
+def admin_channel(endpoint: Endpoint, budget: Budget) -> Channel:
+    """The channel for requests around a run, each taken from the budget."""
+    pool = LimitedPool(
+        endpoint.url,
+        connections=CONNECTIONS,
+        connect_timeout_s=_CONNECT_TIMEOUT_S,
+        read_timeout_s=_READ_TIMEOUT_S,
+    )
+    return Channel(pool, clock=steady_clock(), budget=budget)
+
+
 class AdminTransport(GeventTransport):
-    """The transport of the load, with each request taken from the budget."""
+    """The transport of the load over an `admin_channel`."""
 
     def __init__(self, endpoint: Endpoint, budget: Budget) -> None:
-        pool = LimitedPool(
-            endpoint.url,
-            connections=CONNECTIONS,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
-            read_timeout_s=_READ_TIMEOUT_S,
-        )
-        super().__init__(Channel(pool, clock=steady_clock(), budget=budget))
+        super().__init__(admin_channel(endpoint, budget))
         self._login = endpoint.login
 
     def send(self, request: HttpRequest, **options: Any) -> SdkResponse:
@@ -177,7 +182,7 @@ def new_table_name(now_utc: dt.datetime, rng: random.Random) -> str:
 
 
 def made_at(table_name: str) -> dt.datetime | None:
-    """When the run of a table, or a container, began, in UTC; None where no run gives the name."""
+    """When the run of a table, a container or a queue began, in UTC; None for names of no run."""
     found = _RUN_TABLE.fullmatch(table_name)
     if found is None:
         return None

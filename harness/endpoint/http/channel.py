@@ -16,6 +16,7 @@ from harness.endpoint.http.exchange import (
     CHARGE_HEADER,
     MAX_HEAD_BYTES,
     MAX_RESPONSE_BYTES,
+    RECEIPT_HEADER,
     Exchange,
     Reader,
     RequestFault,
@@ -32,7 +33,7 @@ USER_AGENT = "azure-table-stress-harness"
 _FIRST_BYTES = 8192
 """Most responses are smaller; a much larger buffer would cost a system call every time."""
 _BLOCK_BYTES = 65536
-_CHARGE = CHARGE_HEADER.encode()
+_CHARGE, _RECEIPT = CHARGE_HEADER.encode(), RECEIPT_HEADER.encode()
 
 
 class Channel:
@@ -133,7 +134,8 @@ def talk(connection: Connection, message: bytes, exchange: Exchange) -> bool:
         if is_bare_success(data):
             exchange.bytes_received = len(data)
             exchange.status = 204
-            if _CHARGE in data.lower():
+            head = data.lower()
+            if _CHARGE in head or _RECEIPT in head:
                 exchange.head = data
             return True
         if read_at_once(data, exchange):

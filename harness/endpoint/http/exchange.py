@@ -45,6 +45,8 @@ def by_library(error: BaseException | None) -> bool:
 
 CHARGE_HEADER = "x-ms-request-charge"
 """Cosmos DB names in it what a request cost, in request units."""
+RECEIPT_HEADER = "x-ms-popreceipt"
+"""The pop receipt of a message of a queue after an update."""
 
 
 class RequestFault(ServiceRequestError):
@@ -140,7 +142,7 @@ class Exchange:
 
     @property
     def headers(self) -> ResponseHeaders:
-        """Headers of the response; empty for a bare 204, of which nothing but a charge is read."""
+        """Headers of the response; empty for a bare 204 without a charge or a pop receipt."""
         if self._headers is None:
             self._headers = ResponseHeaders.of(self.head)
         return self._headers

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import SessionOptions, TableSession
 from harness.endpoint.sessions.blob import BlobSession, blob_problem
+from harness.endpoint.sessions.queue import QueueSession, queue_problem
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
-from harness.model.operation import Operation
-from harness.model.services import service_of_session
+from harness.model.operation import MESSAGE_KINDS, Operation
 from harness.model.sessions import SDK, TABLE_SESSIONS, session_named
 
 _SESSIONS: dict[str, Callable[[SessionOptions], TableSession]] = {
@@ -18,6 +18,11 @@ _SESSIONS: dict[str, Callable[[SessionOptions], TableSession]] = {
     "wire": WireSession,
     "sdk-default": SdkDefaultSession,
     "blob": BlobSession,
+    "queue": QueueSession,
+}
+_PROBLEMS: dict[str, Callable[[Operation], str | None]] = {
+    "blob": blob_problem,
+    "queue": queue_problem,
 }
 
 _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
@@ -26,7 +31,13 @@ _LOG_LEVELS = {"azure": logging.WARNING, "urllib3": logging.ERROR}
 
 def operation_problem(kind: str, operation: Operation) -> str | None:
     """Why a session of a kind cannot send ``operation``; None where it can."""
-    return None if service_of_session(kind) is None else blob_problem(operation)
+    return _PROBLEMS.get(kind, _table_problem)(operation)
+
+
+def _table_problem(operation: Operation) -> str | None:
+    if operation.kind not in MESSAGE_KINDS:
+        return None
+    return f"the operation {operation.label!r} is one on messages: use session queue"
 
 
 def loading_session(kind: str) -> str:

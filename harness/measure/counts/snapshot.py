@@ -25,6 +25,7 @@ from harness.measure.counts.time_course import PerSecond
 from harness.measure.record.measured import (
     AccountLoadPart,
     EstimatePart,
+    MessagesPart,
     OperationPart,
     PartitionPart,
     RatesPart,
@@ -252,6 +253,7 @@ def partition_part(
         attempts=row.attempts,
         retrying=dict(row.retrying.items()),
         request_units=request_units_of(row.charges, start, end) if charged else None,
+        messages=None if row.messages is None else MessagesPart(**dataclasses.asdict(row.messages)),
         **views,
     )
 

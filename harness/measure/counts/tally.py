@@ -82,12 +82,42 @@ PairCounts = Annotated[dict[tuple[str, str], _V], _FROM_ITEMS, _TO_ITEMS]
 
 
 @dataclasses.dataclass(slots=True)
+class MessageTally:
+    """The messages of one queue that were put, got and deleted; ``oldest_ms`` is an age."""
+
+    put: int = 0
+    got: int = 0
+    deleted: int = 0
+    oldest_ms: int = 0
+
+    def add(self, result: Result) -> None:
+        name = _COUNTED_AS.get(result.operation.kind)
+        if name is not None:
+            setattr(self, name, getattr(self, name) + result.entities)
+        self.oldest_ms = max(self.oldest_ms, int(result.oldest_s * 1000))
+
+    def merge(self, other: MessageTally) -> None:
+        self.put += other.put
+        self.got += other.got
+        self.deleted += other.deleted
+        self.oldest_ms = max(self.oldest_ms, other.oldest_ms)
+
+
+_COUNTED_AS = {
+    Kind.PUT_MESSAGE: "put",
+    Kind.GET_MESSAGES: "got",
+    Kind.DELETE_MESSAGE: "deleted",
+}
+
+
+@dataclasses.dataclass(slots=True)
 class PartitionTally:
     """The counts of one PartitionKey, or of all folded ones together.
 
     ``since_s`` is when the key was first counted separately; None is from the start. ``retrying``
     has the operations that were throttled and go on, as noted each second. ``charges`` are request
     units, as in every tally: in hundredths, of all attempts, by the second in which each ended.
+    ``messages`` is None for what is no queue.
     """
 
     since_s: float | None = None
@@ -98,6 +128,13 @@ class PartitionTally:
     retrying: PerSecond = dataclasses.field(default_factory=PerSecond)
     charges: PerSecond = dataclasses.field(default_factory=PerSecond)
     latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(PARTITION_DIGITS))
+    messages: MessageTally | None = None
+
+    def add_message(self, result: Result) -> None:
+        """Count the result of an operation on messages."""
+        if self.messages is None:
+            self.messages = MessageTally()
+        self.messages.add(result)
 
     def merge(self, other: PartitionTally) -> None:
         """Add all counts of ``other``; the later of the two starts is kept."""
@@ -113,6 +150,10 @@ class PartitionTally:
         self.retrying.merge(other.retrying)
         self.charges.merge(other.charges)
         self.latencies.merge(other.latencies)
+        if other.messages is not None:
+            if self.messages is None:
+                self.messages = MessageTally()
+            self.messages.merge(other.messages)
 
 
 @dataclasses.dataclass(slots=True)

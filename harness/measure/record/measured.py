@@ -308,6 +308,26 @@ class EstimatePart(RecordPart):
     at_most: int
 
 
+class MessagesPart(RecordPart):
+    """The messages of a queue in the whole run, as known from answers.
+
+    Attributes:
+        got: A message counts each time that a get returns it.
+        oldest_ms: Age of the oldest message that a get returned, by the clock of the service, which
+            tells whole seconds.
+    """
+
+    put: _Count = 0
+    got: _Count = 0
+    deleted: _Count = 0
+    oldest_ms: _Count = 0
+
+    @property
+    def backlog(self) -> int:
+        """Messages that were put and not deleted by the run."""
+        return self.put - self.deleted
+
+
 class PartitionPart(RecordPart):
     """One partition, or all folded ones together.
 
@@ -318,6 +338,7 @@ class PartitionPart(RecordPart):
         estimate: For a key that is not exact, bounds of its entities in the whole run.
         operations: Those that ended, in the whole run.
         attempts_by_status: By answer: ``204``, ``503 ServerBusy partition``, ``connection_reset``.
+        messages: None for what is no queue.
     """
 
     key: str
@@ -336,6 +357,7 @@ class PartitionPart(RecordPart):
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None
     request_units: OptionalRequestUnits = None
+    messages: Annotated[MessagesPart | None, IF_ANY] = None
 
     @property
     def partition(self) -> Partition:

@@ -36,6 +36,7 @@ from harness.measure.record.measured import (
     CountsPart,
     GeneratorPart,
     LatencyPart,
+    MessagesPart,
     OperationPart,
     OptionalRequestUnits,
     PartitionPart,
@@ -48,7 +49,7 @@ from harness.model.errors import cut
 from harness.model.files import mistake
 from harness.model.outcome import Scope
 from harness.model.services import service_named
-from harness.model.services.service import PUBLISHED, Service, Targets
+from harness.model.services.service import Service, Targets
 
 SCHEMA_VERSION = 1
 
@@ -131,7 +132,7 @@ class TargetsPart(RecordPart):
     @classmethod
     def raised(cls, targets: Targets | None) -> Self | None:
         """``targets`` if they are not the published ones."""
-        if targets is None or targets == PUBLISHED:
+        if targets is None or targets.origin == "published":
             return None
         return cls(partition=targets.partition, account=targets.account)
 
@@ -256,6 +257,20 @@ class RunRecord(RecordPart):
     refused_messages: Annotated[int, Strict(), pydantic.Field(ge=0), IF_ANY] = 0
     light_ms: Annotated[float | None, pydantic.Field(exclude_if=lambda mean: mean is None)] = None
     service_log: Annotated[ServiceLogPart | None, IF_ANY] = None
+
+    @property
+    def messages(self) -> MessagesPart | None:
+        """The messages of all queues together; None if there were no queues."""
+        parts = (*self.partitions, *filter(None, (self.partitions_folded,)))
+        found = [part.messages for part in parts if part.messages is not None]
+        if not found:
+            return None
+        return MessagesPart(
+            put=sum(part.put for part in found),
+            got=sum(part.got for part in found),
+            deleted=sum(part.deleted for part in found),
+            oldest_ms=max(part.oldest_ms for part in found),
+        )
 
     @property
     def offered_per_s(self) -> float | None:

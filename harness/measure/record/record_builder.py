@@ -161,7 +161,7 @@ def measured_fields(evidence: Evidence, hosts: Sequence[str] = ()) -> dict[str, 
     """
     snapshot, targets, throughput = evidence.snapshot, evidence.targets, evidence.throughput
     partition_target = None if targets is None else targets.partition
-    account_target = None if targets is None else targets.account
+    account_target = None if targets is None else targets.of_account
     partitions = []
     for part in snapshot.partitions:
         several = part.partition.whole_table

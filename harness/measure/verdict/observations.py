@@ -215,7 +215,7 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
     for part, rank in ((rated[0], f"busiest of {len(accounts)}"), (rated[-1], "least busy")):
         rate = evidence.rate(part.entities_per_s)
         of = ""
-        if targets is not None:
+        if targets is not None and targets.of_account is not None:
             of = f", {percent(rate / targets.account)} of its {targets.word('account')}"
         words.append(f"account {part.name} was the {rank}: {number(rate)} {evidence.unit.rate}{of}")
     yield "; ".join(words)

@@ -413,7 +413,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             f"{evidence.unit.rate} ({percent(partition / targets.partition)} of the "
             f"{targets.named('partition')}), {which} {rate}"
         )
-    figures += f" ({percent(account / targets.account)} of {whole})"
+    if targets.of_account is not None:
+        figures += f" ({percent(account / targets.account)} of {whole})"
     if evidence.missed and evidence.wanted_per_s and not evidence.scheduled:
         held = percent(evidence.achieved_per_s / evidence.wanted_per_s)
         figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
@@ -463,7 +464,8 @@ def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
         notes.append(f"{share} of the {evidence.unit.many} are estimated (minimum).")
     if indicative(evidence.entity_bytes) and evidence.targets is not None:
         size = f"{evidence.entity_bytes:,} B"
-        notes.append(f"Indicative: targets hold for 1 KiB entities, these have {size}.")
+        many = evidence.unit.many
+        notes.append(f"Indicative: targets hold for 1 KiB {many}, these have {size}.")
     if evidence.targets is not None:
         notes.append(evidence.targets.note)
     doubt = evidence.latency_doubt

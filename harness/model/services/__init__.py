@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.queues import AZURITE_QUEUES, QUEUES
 from harness.model.services.service import Server, Service
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 
-SERVICES = (STORAGE, AZURITE, AZURE_BLOBS, AZURITE_BLOBS, GATEWAY, COSMOS, COSMOS_EMULATOR)
+SERVICES = (
+    *(STORAGE, AZURITE, GATEWAY),
+    *(AZURE_BLOBS, AZURITE_BLOBS),
+    *(QUEUES, AZURITE_QUEUES),
+    *(COSMOS, COSMOS_EMULATOR),
+)
 USUAL = STORAGE
 """The service of a profile, a log or a host that tells nothing else."""
 EMBEDDED = AZURITE

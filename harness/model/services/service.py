@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from typing import Literal
 
 from harness.model.figures import counted, number
@@ -34,7 +35,7 @@ ENTITIES = CountedUnit("entity", "entities")
 Scope = Literal["partition", "account"]
 """What has a target."""
 RAISED = "raised target"
-Server = Literal["table", "blob"]
+Server = Literal["table", "blob", "queue"]
 """The servers of Azurite that runs use."""
 
 
@@ -43,20 +44,29 @@ class LimitUnit(enum.Enum):
 
     ENTITIES = enum.auto()
     REQUEST_UNITS = enum.auto()
+    MESSAGES = enum.auto()
     UNDOCUMENTED = enum.auto()
     """Nothing that the documents name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Entities a second that one partition and one account serve, as published or as raised."""
+    """Entities a second that one partition and one account serve, as published or as raised.
+
+    The account's is infinite where no document names one.
+    """
 
     partition: float
-    account: float
+    account: float = math.inf
+
+    @property
+    def of_account(self) -> float | None:
+        """The account's; None where no document names one."""
+        return None if math.isinf(self.account) else self.account
 
     def word(self, scope: Scope) -> str:
         """What a target is called: one that is not the published one is a raised target."""
-        published = getattr(self, scope) == getattr(PUBLISHED, scope)
+        published = getattr(self, scope) in (getattr(PUBLISHED, scope), math.inf)
         return "target" if published else RAISED
 
     def named(self, scope: Scope) -> str:
@@ -64,12 +74,13 @@ class Targets:
 
     @property
     def origin(self) -> Literal["published", "raised"]:
-        return "published" if self == PUBLISHED else "raised"
+        raised = RAISED in (self.word("partition"), self.word("account"))
+        return "raised" if raised else "published"
 
     @property
     def note(self) -> str:
         """A sentence where they are not the published ones; else empty."""
-        if self == PUBLISHED:
+        if self.origin == "published":
             return ""
         return (
             f"Targets are those of an account with raised limits (endpoint.targets): "
@@ -90,8 +101,9 @@ class Service:
     Attributes:
         name: Its identifier in records, labels and options.
         described: The name in outputs, which marks emulators.
-        store: What holds them: a table, or a container.
+        store: What holds them: a table, a container of blobs, or a queue.
         partitions: What has a name of its own in them.
+        store_each: Whether each partition is a store of its own.
         layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
         same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
         page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
@@ -121,8 +133,9 @@ class Service:
     name: str
     described: str
     unit: CountedUnit = ENTITIES
-    store: Literal["table", "container"] = "table"
+    store: Literal["table", "container", "queue"] = "table"
     partitions: str = "partitions"
+    store_each: bool = False
     layout: str = ""
     same_as: str = ""
     page_bytes: int | None = None

@@ -121,7 +121,7 @@ class Plan(PlanFigures):
     def accounts(self) -> int | None:
         """Accounts that the wanted rate needs by the target of one; None without either."""
         targets = self.endpoint.targets
-        if self.peak_per_s is None or targets is None:
+        if self.peak_per_s is None or targets is None or targets.of_account is None:
             return None
         return max(1, math.ceil(self.peak_per_s / targets.account))
 

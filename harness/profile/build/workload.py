@@ -12,6 +12,7 @@ from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIO
 from harness.model.errors import SetupError, cut
 from harness.model.files import read_toml_file
 from harness.model.operation import Kind
+from harness.model.services import service_of_session
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import scenario_of
 from harness.profile.profile_loader import NamedProfile
@@ -56,6 +57,7 @@ def source_of(
         queries=QueryShape(**profile.query.model_dump()),
         worker=worker,
         loading_size=_loading_size(profile),
+        messages=profile.messages.shape,
     )
 
 
@@ -63,6 +65,9 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     """Bytes of one written entity: as stored, and about as sent; of a replay 0, and the mean."""
     if profile.replay is not None:
         return 0, profile.replay.content.entity_bytes
+    service = service_of_session(profile.session.kind)
+    if service is not None and service.store_each:
+        return profile.entity.size_bytes, profile.entity.size_bytes
     # A scenario makes its keys itself, which are about as long.
     first = profile.design.key(0, 0) if profile.mixed else EXAMPLE_KEY
     key = first.partition_key, first.row_key
@@ -81,6 +86,8 @@ def loading_transactions(profile: Profile, source: OperationSource | None = None
         source = source or source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
         assert isinstance(source, Scenario)
         return source.loading_requests
+    if profile.mix.of_messages:
+        return 0
     design, size = profile.design, _loading_size(profile)
     rows = design.rows
     copied = rows.total * (len(design.tables) - 1)

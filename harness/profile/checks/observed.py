@@ -16,11 +16,13 @@ from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
 from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.errors import SetupError, echoed
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind, Operation
+from harness.model.operation import RECEIVES, UPSERTS, WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
-from harness.model.services import USUAL
+from harness.model.services import USUAL, service_of_session
+from harness.model.services.queues import EXAMPLE_QUEUE, MOST_QUEUES, queue_name_problem, queue_of
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
@@ -32,6 +34,7 @@ from harness.profile.settings.schema import Profile
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
+from harness.workload.operation_source import OperationSource
 
 _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
@@ -43,6 +46,7 @@ _LOADING = 3
 """Loading operations whose rows are looked at."""
 _SIZED = 20
 """Operations of each name whose entities are measured in bytes."""
+_RETURNS = RECEIVES | {Kind.POINT_QUERY}
 _APPENDING = frozenset((Kind.INSERT, Kind.TRANSACTION, Kind.QUERY))
 _TERM = re.compile(rf"(?P<name>{NUMBER_PROPERTY}|{GROUP_PROPERTY}) (?P<side>ge|lt) (?P<value>\d+)")
 
@@ -145,7 +149,7 @@ class Sent:
         self.entities += operation.entities_asked
         if operation.kind is not Kind.QUERY:
             self.requests += 1
-            self.returned += operation.kind is Kind.POINT_QUERY
+            self.returned += operation.entities_asked if operation.kind in _RETURNS else 0
             return
         self.scanned += operation.key_range.entities or 0
         matching = matching_of(operation)
@@ -371,6 +375,28 @@ class Observed:
         )
 
 
+def _stores(profile: Profile, source: OperationSource) -> tuple[str, ...]:
+    """Endings of the names of what a run creates: of its tables, or of the queue of each partition.
+
+    A `SetupError` says which partition cannot be a queue.
+    """
+    service = service_of_session(profile.session.kind)
+    if service is None or not service.store_each:
+        return source.tables
+    names = tuple(itertools.islice(source.partitions(), MOST_QUEUES + 1))
+    if len(names) > MOST_QUEUES:
+        raise SetupError(
+            f"a run has at most {MOST_QUEUES:,} queues, and the keys name more: lower the values "
+            "of the fields in keys.partition_key"
+        )
+    for name in names:
+        if (problem := queue_name_problem(queue_of(EXAMPLE_QUEUE, name))) is not None:
+            raise SetupError(
+                f"keys.partition_key: {echoed(name)} cannot end the name of a queue: {problem}"
+            )
+    return tuple(queue_of("", name) for name in names)
+
+
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
@@ -414,6 +440,7 @@ def observe(
     rows = BusiestRows()
     on_partition: collections.Counter[str] = collections.Counter()
     scans: collections.Counter[str] = collections.Counter()
+    stores = _stores(profile, source)
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
@@ -457,7 +484,7 @@ def observe(
         sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
         keys=keys,
         writes=writes,
-        tables=source.tables,
+        tables=stores,
         loaded_entities=source.loaded_entities,
         loaded_partitions=count,
         grown=grown.prediction(),

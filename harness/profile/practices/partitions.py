@@ -12,6 +12,7 @@ from harness.profile.practices.practice import (
     ENTITY_LIMITS,
     GROUP,
     KEYS,
+    MESSAGE_LIMITS,
     PARTITIONING,
     SCATTER,
     STRATEGIES,
@@ -48,6 +49,7 @@ _DAY_S = 24 * 60 * 60
 _SOON_S = 365 * _DAY_S
 """What a partition grows to later than this is no concern."""
 _OF_TABLES = "Partitioning Azure Table storage"
+_OF_QUEUES = "Partitioning Azure storage queues"
 _PARTITION_KEYS = "1. PartitionKey: Design for Scalability and Query Patterns"
 _ANTI_PATTERNS = "5. Anti-Patterns (Avoid These)"
 
@@ -169,6 +171,29 @@ def hot_range(seen: Seen) -> Assessment | None:
     return consider(
         f"The keys from about {first!r} to {last!r}, one of {count} ranges, take {about}"
         f"{percent(share)} of the load, and one server may hold them all."
+    )
+
+
+@practice(
+    "no queue takes more than its share of the messages",
+    "keys.partition_key",
+    applies=MESSAGE_LIMITS,
+    relieves=("partition",),
+)
+@says(STRATEGIES, _OF_QUEUES, "one server holds a queue, which handles up to 2,000 messages/s")
+@remedy("Use a queue for each functional area of the application, or several for one.")
+def hot_queue(seen: Seen) -> Assessment | None:
+    shares, target = seen.shares, seen.targets.partition
+    if not shares.hottest_share:
+        return None
+    share, peak = shares.hottest_share, seen.peak
+    why = f"Queue {shares.hottest!r} takes {percent(share)} of the messages"
+    rate = None if peak is None else peak * share
+    if "partition" in seen.limits or (rate is not None and rate > target):
+        of = "" if rate is None else f", up to {number(rate)} messages/s of {number(target)}"
+        return offends(f"{why}{of}: it is one partition on one server.")
+    return fine(
+        f"{why}, {'' if rate is None else f'{number(rate)} messages/s, '}within its target."
     )
 
 

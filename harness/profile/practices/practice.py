@@ -84,8 +84,9 @@ ENTITY_LIMITS = frozenset((LimitUnit.ENTITIES,))
 UNIT_LIMITS = frozenset((LimitUnit.REQUEST_UNITS,))
 TABLES = ENTITY_LIMITS | UNIT_LIMITS
 """Where practices apply: services with limits in entities, in request units, or in either."""
+MESSAGE_LIMITS = frozenset((LimitUnit.MESSAGES,))
 WITHOUT_ROWS = frozenset((LimitUnit.UNDOCUMENTED,))
-EVERYWHERE = TABLES | WITHOUT_ROWS
+EVERYWHERE = TABLES | WITHOUT_ROWS | MESSAGE_LIMITS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.figures import listed
+from harness.model.services.queues import MAX_MESSAGES
 from harness.model.services.service import PUBLISHED, Service, Targets
 from harness.model.sessions import SDK, SESSIONS
 from harness.model.target import Throughput
 from harness.workload.entity_factory import EntityFactory, Payload
 from harness.workload.mix import Action
+from harness.workload.tasks import MessageShape
 
 EXAMPLE_RUN_ID = "00000000T000000Z-00000000"
 """A run id for sizes that are computed before a run: every run id has this length."""
@@ -87,6 +89,15 @@ class Mix(Part):
     conditional_update: Weight = Field(default=0.0, description="Read, then update with the ETag.")
     read_then_write: Weight = Field(default=0.0, description="Read, then insert or update.")
     key_change: Weight = Field(default=0.0, description="Move a row to another key.")
+    put_message: Weight = Field(default=0.0, description="Put a message into a queue.")
+    get_messages: Weight = Field(default=0.0, description="Get messages, which hides them.")
+    peek_messages: Weight = Field(default=0.0, description="Look at messages.")
+    update_message: Weight = Field(
+        default=0.0, description="Hide a message that was got for longer; get one if there is none."
+    )
+    delete_message: Weight = Field(
+        default=0.0, description="Delete a message that was got; get one if there is none."
+    )
 
     @pydantic.model_validator(mode="after")
     def _something_is_sent(self) -> Self:
@@ -97,6 +108,11 @@ class Mix(Part):
     def weights(self) -> dict[Action, float]:
         """The weights by action, in a fixed order."""
         return {Action(name): float(getattr(self, name)) for name in type(self).model_fields}
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether every action is on queues, which are empty at first."""
+        return all(action.of_messages or not weight for action, weight in self.weights().items())
 
 
 class Query(Part):
@@ -115,6 +131,19 @@ class Query(Part):
     """Projection: properties to return; none is all."""
     top: Count | None = None
     """Most entities that a query returns."""
+
+
+class Messages(Part):
+    """What is asked of queues: session queue."""
+
+    most: Annotated[int, Field(ge=1, le=MAX_MESSAGES)] = 1
+    """Messages that one get or peek returns at most."""
+    hidden_s: Annotated[int, Field(ge=1, le=7 * 24 * 3600)] = 30
+    """Visibility time-out: seconds in which nobody else gets a message that was got or updated."""
+
+    @property
+    def shape(self) -> MessageShape:
+        return MessageShape(most=self.most, hidden_s=self.hidden_s)
 
 
 class Transaction(Part):

@@ -73,6 +73,9 @@ class Profile(parts.Part):
     a partition of its own, point_query 50, upsert_merge 50."""
     query: parts.Query = parts.Query()
     transaction: parts.Transaction = parts.Transaction()
+    messages: Annotated[
+        parts.Messages, Field(exclude_if=lambda asked: asked == parts.Messages())
+    ] = parts.Messages()
     loading: parts.Loading = parts.Loading()
     load: Load = Load()
     stage: tuple[Stage, ...] = ()

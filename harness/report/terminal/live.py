@@ -8,15 +8,16 @@ from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import AuditPart
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
-from harness.model.services.service import ENTITIES, CountedUnit
+from harness.model.services import USUAL
+from harness.model.services.service import ENTITIES, CountedUnit, Service
 from harness.profile.load.search import Step, StepOutcome
 from harness.report.names import partition_name, shortened
 from harness.report.sentences import step_result
 from harness.report.terminal.page import Glyphs, bar
 
 _STEPS = (
-    "Create a test table",
-    "Load it with entities of the targeted PartitionKey",
+    "Create a test {store}",
+    "Load it with {units} of the targeted PartitionKey",
     "Simulate peak load",
     "Examine the throughput",
 )
@@ -26,9 +27,10 @@ PROGRESS_WIDTH = 79
 _SILENT_S = 5.0
 
 
-def step(number_of: int, detail: str = "") -> str:
+def step(number_of: int, detail: str = "", service: Service = USUAL) -> str:
     """The heading of a step of the documented stress-test procedure, 1 to 4."""
-    line = f"[{number_of}/{len(_STEPS)}] {_STEPS[number_of - 1]}"
+    does = _STEPS[number_of - 1].format(store=service.store, units=service.unit.many)
+    line = f"[{number_of}/{len(_STEPS)}] {does}"
     return f"{line}: {detail}" if detail else line
 
 

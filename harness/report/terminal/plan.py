@@ -90,7 +90,7 @@ def _tables(plan: Plan) -> list[tuple[str, str]]:
         ("created", f"{counted(len(plan.tables), plan.endpoint.store)}: {named}"),
         (
             "loaded",
-            f"{counted(plan.loaded_entities, 'entity', 'entities')} by "
+            f"{plan.endpoint.unit.counted(plan.loaded_entities)} by "
             f"{counted(plan.loading_requests, 'request')}, about "
             f"{data_size(round(plan.loading_bytes))} sent"
             if plan.loaded_entities
@@ -125,7 +125,8 @@ def _operations(plan: Plan) -> list[RenderableType]:
         )
         for planned in plan.kinds
     ]
-    headers = ("operation", "", "share", "entities\neach", "requests\neach", "expected")
+    unit = plan.endpoint.unit
+    headers = ("operation", "", "share", f"{unit.many}\neach", "requests\neach", "expected")
     shown: list[RenderableType] = [table_of(headers, rows), Text()]
     reads, writes = plan.cost(reads=True), plan.cost(reads=False)
     if reads is None or writes is None:
@@ -133,7 +134,7 @@ def _operations(plan: Plan) -> list[RenderableType]:
     return [
         *shown,
         table_of(
-            ("", "operations", "entities", "entities/s", "billable", "sent", "received"),
+            ("", "operations", unit.many, unit.rate, "billable", "sent", "received"),
             [_cost("GET (reads)", reads), _cost("PUT (writes)", writes)],
         ),
         Text("Expected at the wanted rate without retries; bytes are estimates.", "dim"),
@@ -156,6 +157,8 @@ def _limits(plan: Plan, page: Page) -> RenderableType:
 
 
 def _no_target(kind: Service) -> str:
+    if kind.targets is not None:
+        return f"the documents name no target of an account in {kind.unit.rate}"
     if not kind.documented:
         return f"the documents name no target for {kind.partitions}"
     return "no target in entities/s applies"
@@ -164,7 +167,7 @@ def _no_target(kind: Service) -> str:
 def _accounts(plan: Plan) -> list[tuple[str, str]]:
     """How many accounts the wanted rate needs, and the source of the target."""
     targets = plan.endpoint.targets
-    if targets is None:
+    if targets is None or targets.of_account is None:
         return [("needed", f"unknown: {_no_target(plan.endpoint)}")]
     target = f"the published target of one is {number(targets.account)} ({CHECKLIST}, {_SECTION!r})"
     if (word := targets.word("account")) != "target":
@@ -172,7 +175,8 @@ def _accounts(plan: Plan) -> list[tuple[str, str]]:
     if plan.accounts is None or plan.peak_per_s is None:
         return [("needed", f"unknown: the load has no highest rate; {target}")]
     accounts = counted(plan.accounts, "account")
-    rows = [("needed", f"{accounts} for {number(plan.peak_per_s)} entities/s: {target}")]
+    unit = plan.endpoint.unit
+    rows = [("needed", f"{accounts} for {number(plan.peak_per_s)} {unit.rate}: {target}")]
     if plan.accounts > 1:
         rows.append(
             (

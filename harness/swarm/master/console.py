@@ -230,13 +230,16 @@ class ConsoleMessages:
 
     def table_is_created(self) -> None:
         run, plan = self._run, self._run.plan
-        name = plan.table if plan.kind.store == "table" else f"the {plan.kind.store} {plan.table}"
+        store = plan.kind.store
+        name = plan.table if store == "table" else f"the {store} {plan.table}"
+        if plan.kind.store_each:
+            name = f"{counted(len(plan.tables), store)} {plan.table}-*"
         where = f"{name} at {run.accounts.host}, {run.accounts.kind.described}"
         if not plan.own_table:
             where = f"not needed, {where} exists and is empty"
-        elif len(plan.tables) > 1:
+        elif len(plan.tables) > 1 and not plan.kind.store_each:
             where = f"{len(plan.tables)} tables, {where}"
-        self.console.say(step(1, where))
+        self.console.say(step(1, where, plan.kind))
 
     # Step 2: the entities.
 
@@ -247,6 +250,11 @@ class ConsoleMessages:
             self.console.say(step(2, why))
             return
         what = self._run.accounts.kind.unit.counted(entities)
+        if plan.kind.store_each and not entities:
+            self.console.say(
+                step(2, f"nothing, {plan.kind.partitions} are empty at first", plan.kind)
+            )
+            return
         if profile.replay is not None:
             trace = profile.replay.content.trace
             rows = f"{what} that {trace} reads before it writes them"
@@ -257,7 +265,8 @@ class ConsoleMessages:
         into = f"the {plan.kind.store}s of {profile.scenario}"
         if profile.scenario is None:
             into = counted(profile.design.count, "partition")
-        self.console.say(step(2, f"{what} of {profile.entity.size_bytes:,} B into {into}"))
+        size = f"{profile.entity.size_bytes:,} B"
+        self.console.say(step(2, f"{what} of {size} into {into}", plan.kind))
 
     # Step 3: the load.
 

@@ -28,6 +28,11 @@ _METHODS = {
     Kind.UPDATE_REPLACE: "PUT",
     Kind.DELETE: "DELETE",
     Kind.TRANSACTION: "POST",
+    Kind.PUT_MESSAGE: "POST",
+    Kind.GET_MESSAGES: "GET",
+    Kind.PEEK_MESSAGES: "GET",
+    Kind.UPDATE_MESSAGE: "PUT",
+    Kind.DELETE_MESSAGE: "DELETE",
 }
 
 _CONTROL_FLOW = (

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst
+from harness.workload.scenarios.producer_consumer import ProducerConsumer
 from harness.workload.scenarios.row_pairs import BankTransfers, FootRace
 from harness.workload.scenarios.scenario import Scenario
 from harness.workload.scenarios.shops import CustomersProductsOrders, Orders, VerticalSplit
@@ -33,6 +34,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = MappingProxyType(
         "log": Log,
         "log-hash-prefix": LogHashPrefix,
         "orders": Orders,
+        "producer-consumer": ProducerConsumer,
         "saas": Saas,
         "user-profiles": UserProfiles,
         "vertical-split": VerticalSplit,

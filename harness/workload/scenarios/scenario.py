@@ -24,6 +24,7 @@ from harness.workload.keys.pickers import Picker
 from harness.workload.mix import ActionMix
 from harness.workload.operation_factory import OperationFactory
 from harness.workload.operation_source import Task
+from harness.workload.tasks import USUAL_MESSAGES, MessageShape
 
 _REMEMBERED = 1000
 """The oldest item is forgotten first."""
@@ -60,6 +61,7 @@ class Setting:
         entities: Marks entities as the run's own, and fills them up to ``entity.size_bytes``.
         worker: Number of the worker, below 10,000; part of every new key, to make it unique.
         actions: ``[actions]``: weights that replace those of the class.
+        messages: ``[messages]``: what a scenario on queues asks for.
     """
 
     partitions: int
@@ -68,6 +70,7 @@ class Setting:
     entities: EntityFactory
     worker: int = 0
     actions: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    messages: MessageShape = USUAL_MESSAGES
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
+from harness.model.operation import (
+    ALL_KEYS,
+    RECEIVES,
+    WHOLE_TABLE,
+    KeyRange,
+    Kind,
+    Operation,
+    transaction,
+)
 from harness.model.outcome import Outcome
 from harness.model.target import entities_scanned, entity_count
 
@@ -150,14 +158,17 @@ def test_anything_else_asks_for_one(kind: Kind) -> None:
 @pytest.mark.parametrize("outcome", list(Outcome))
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> None:
-    """Writes count with success alone, point queries also for nothing, queries for scans."""
+    """Writes count with success alone, point queries also for nothing, queries for scans.
+
+    A get and a peek of messages count what came, as queries do.
+    """
     operation = (
         transaction(parts(7))
         if kind is Kind.TRANSACTION
         else Operation(kind=kind, partition_key="p", row_key="r")
     )
     expected = 0
-    if kind is Kind.QUERY:
+    if kind is Kind.QUERY or kind in RECEIVES:
         expected = 33
     elif outcome.succeeded or (kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND):
         expected = 7 if kind is Kind.TRANSACTION else 1

@@ -18,7 +18,15 @@ from harness.model.entity import (
     stored_size,
     value_size,
 )
-from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation, transaction
+from harness.model.operation import (
+    MESSAGE_KINDS,
+    PART_KINDS,
+    RECEIVES,
+    WHOLE_TABLE,
+    Kind,
+    Operation,
+    transaction,
+)
 from harness.model.services import SERVICES
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.storage import AZURITE, STORAGE
@@ -157,8 +165,9 @@ def test_what_cannot_be_a_transaction(parts: tuple[Operation, ...], problem: str
 
 def test_reads_and_writes() -> None:
     """Point queries and queries are the procedure's GET; everything else is its PUT."""
-    assert {kind for kind in Kind if kind.reads} == {Kind.POINT_QUERY, Kind.QUERY}
-    assert {kind for kind in Kind if not kind.reads} == PART_KINDS | {Kind.TRANSACTION}
+    assert {kind for kind in Kind if kind.reads} == {Kind.POINT_QUERY, Kind.QUERY} | RECEIVES
+    writes = PART_KINDS | {Kind.TRANSACTION} | MESSAGE_KINDS - RECEIVES
+    assert {kind for kind in Kind if not kind.reads} == writes
 
 
 def test_the_kind_decides_the_target() -> None:

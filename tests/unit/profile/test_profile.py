@@ -32,6 +32,8 @@ from tests.support.keys import DOCUMENTED, NAMES
 from tests.support.profiles import without_trace
 
 FIRST = {
+    Action.UPDATE_MESSAGE: (Kind.UPDATE_MESSAGE, Kind.GET_MESSAGES),
+    Action.DELETE_MESSAGE: (Kind.DELETE_MESSAGE, Kind.GET_MESSAGES),
     **dict.fromkeys(
         (
             Action.ROW_RANGE_SCAN,
@@ -239,7 +241,8 @@ def test_a_strategy_names_its_policy(retry: dict[str, Any], policy: RetryPolicy)
     seed=st.integers(min_value=0, max_value=2**32),
 )
 def test_a_mix_sends_only_what_it_names(weights: dict[Action, float], seed: int) -> None:
-    """Whatever the weights, only kinds with a weight are sent; a delete without a row inserts."""
+    """Whatever the weights, only kinds with a weight are sent; a delete without a row inserts,
+    and one without a message gets one."""
     profile = made(mix={str(action): weight for action, weight in weights.items()})
     source = source_of(profile, run_id="r", worker=0)
     rng = random.Random(seed)

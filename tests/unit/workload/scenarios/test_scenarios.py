@@ -40,6 +40,10 @@ LOST = 0.2
 READS = (Kind.POINT_QUERY, Kind.QUERY)
 
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
+every_one_on_tables = pytest.mark.parametrize(
+    "name", sorted(SCENARIOS.keys() - {"producer-consumer"})
+)
+"""Queues have neither keys nor rows that are loaded."""
 
 
 def made(
@@ -110,7 +114,7 @@ def test_the_same_seed_gives_the_same_operations(name: str) -> None:
     assert one != other
 
 
-@every_scenario
+@every_one_on_tables
 def test_the_service_takes_whatever_is_sent(name: str) -> None:
     """Keys, entities, transactions and tables are within the limits; each operation has a name."""
     scenario = made(name)
@@ -129,7 +133,7 @@ def test_the_service_takes_whatever_is_sent(name: str) -> None:
             assert one.properties is None or one.properties["StressRun"] == "run1"
 
 
-@every_scenario
+@every_one_on_tables
 def test_loading_is_what_it_says(name: str) -> None:
     """Each row is loaded once; entities and partitions are those that the scenario announces."""
     scenario = made(name)
@@ -435,7 +439,7 @@ def test_a_batch_is_no_larger_than_a_transaction_may_be() -> None:
     assert 20 < max(sizes) < 100
 
 
-@every_scenario
+@every_one_on_tables
 def test_each_scenario_has_a_profile_that_loads_fast(name: str) -> None:
     """A profile, of its name as a rule, asks a question and loads at most 3,000 entities."""
     names = [one for one in without_trace() if resolve(one).profile.scenario == name]
