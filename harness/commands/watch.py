@@ -49,18 +49,19 @@ examples:
   harness watch --proxy -- ./app               an application that takes account and key
   harness watch                                no command: shows what to set, until Ctrl-C
 
-The command finds the gateway in AZURE_STORAGE_CONNECTION_STRING and AZURE_TABLES_ENDPOINT.
+The command finds the gateway in AZURE_STORAGE_CONNECTION_STRING and AZURE_TABLES_ENDPOINT, and for
+queues in AZURE_STORAGE_QUEUE_ENDPOINT.
 {connection_string} and {endpoint} in its arguments are replaced. Signals and the exit code of the
 command are passed through; lines of the watch go to standard error.
 """
 
 
 class Watch:
-    """Runs an application against the metering gateway, and reports what it did to its tables.
+    """Runs an application against the metering gateway, and reports its requests.
 
-    Every request is counted by the rule of the targets: entities/s of each partition, throttling
-    that the SDK hides by retrying, latencies. The outputs are those of a run: summary, report,
-    record, CSV, JUnit, Prometheus.
+    Every request to tables and queues is counted by the rule of the targets: entities/s of each
+    partition, throttling that the SDK hides by retrying, latencies. The outputs are those of a run:
+    summary, report, record, CSV, JUnit, Prometheus.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -108,7 +109,7 @@ class Watch:
             "--proxy",
             action="store_true",
             help="for applications that make the host of account and key: the gateway is the proxy "
-            "of the command (HTTPS_PROXY, HTTP_PROXY), intercepts the hosts of table endpoints "
+            "of the command (HTTPS_PROXY, HTTP_PROXY), intercepts the hosts of tables and queues "
             "with an authority of its own, and passes other hosts on untouched",
         )
         group.add_argument(
@@ -125,8 +126,7 @@ class Watch:
             type=variable_name,
             action="append",
             default=[],
-            help="leave a variable as it is, even if it leads to another table endpoint; can be "
-            "repeated",
+            help="leave a variable as it is, even if it leads to another endpoint; can be repeated",
         )
         group.add_argument(
             "--processes",

@@ -88,7 +88,7 @@ def error(
     document = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
     return GatewayAnswer(
         status=status,
-        headers=_common(headers, request_id)
+        headers=usual_headers(headers, request_id)
         | {"Content-Type": _json_type(headers), "x-ms-error-code": code},
         body=json.dumps(document, separators=(",", ":")).encode(),
     )
@@ -106,7 +106,7 @@ def acknowledged(
     asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
 ) -> GatewayAnswer:
     """Return the success of a write that was not executed."""
-    common = _common(headers, str(uuid.uuid4()))
+    common = usual_headers(headers, str(uuid.uuid4()))
     etag = f"W/\"datetime'{quote(f'{now:%Y-%m-%dT%H:%M:%S.%f}0Z')}'\""
     if asked.kind is Kind.TRANSACTION:
         part = (
@@ -143,7 +143,7 @@ def unstored(
     if asked.kind is Kind.POINT_QUERY:
         message = "The specified resource does not exist."
         return error(404, "ResourceNotFound", message, headers, now)
-    common = _common(headers, str(uuid.uuid4()))
+    common = usual_headers(headers, str(uuid.uuid4()))
     typed = common | {"Content-Type": _json_type(headers)}
     about_tables = target.partition("?")[0].rpartition("/")[2].startswith("Tables")
     if asked.kind is Kind.QUERY or (about_tables and method == "GET"):
@@ -169,7 +169,7 @@ def of_batch(part: str, count: int, headers: Mapping[str, str]) -> GatewayAnswer
     return GatewayAnswer(status=202, headers={**headers, **content_type}, body=text.encode())
 
 
-def _common(headers: Mapping[str, str], request_id: str) -> dict[str, str]:
+def usual_headers(headers: Mapping[str, str], request_id: str) -> dict[str, str]:
     """Headers of every response of the service."""
     common = {
         "Cache-Control": "no-cache",

@@ -44,6 +44,8 @@ _RESET_AT_ONCE = struct.pack("ii", 1, 0)
 _LINGERING_S = 2.0
 _AUTHORITY_END = re.compile(r"[/?#]")
 
+Handle = Callable[[Request], Awaitable[Reply]]
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTimes:
@@ -67,7 +69,7 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(
         self,
-        handle: Callable[[Request], Awaitable[Reply]],
+        handle: Handle,
         opened: set[ClientConnection],
         times: ClientTimes,
         scheme: str,

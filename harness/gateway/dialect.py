@@ -23,7 +23,7 @@ from harness.gateway.answers import GatewayAnswer
 from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.headers import Headers
 from harness.gateway.model import Decision, Model
-from harness.gateway.requests import Asked, weights_in
+from harness.gateway.requests import Asked, read_request, weights_in
 from harness.model.operation import Kind
 from harness.model.outcome import SUBSTATUS_HEADER
 from harness.model.request_units import charge_text
@@ -54,9 +54,9 @@ _PART_HEAD = re.compile(
 class Dialect:
     """That of Table storage, which Azurite speaks: nothing is changed."""
 
-    def read(self, asked: Asked, body: bytes) -> Asked:
-        """Return a request with what its limits need besides keys and counts."""
-        return asked
+    def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
+        """Parse a request, with what its limits need."""
+        return read_request(method, target, headers, body)
 
     def refusal(
         self, decision: Decision, asked: Asked, headers: Mapping[str, str], now: dt.datetime
@@ -66,6 +66,24 @@ class Dialect:
         return answers.refusal(
             decision.status, decision.scope, headers, now, retry_after_ms=wait_ms
         )
+
+    def acknowledged(
+        self, asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
+    ) -> GatewayAnswer:
+        """Return the success of a write that was not executed."""
+        return answers.acknowledged(asked, headers, body, now)
+
+    def unstored(
+        self,
+        method: str,
+        target: str,
+        asked: Asked,
+        headers: Mapping[str, str],
+        body: bytes,
+        now: dt.datetime,
+    ) -> GatewayAnswer:
+        """Return the answer without an endpoint: writes succeed, reads find nothing."""
+        return answers.unstored(method, target, asked, headers, body, now)
 
     def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the body of a request as Azurite understands it."""
@@ -79,6 +97,10 @@ class Dialect:
         """Return an answer in the form of the service; ``charged`` is in hundredths of an RU."""
         return answer
 
+    def own(self, answer: GatewayAnswer) -> GatewayAnswer:
+        """Return an answer of the gateway itself in the form of the service."""
+        return self.in_form(answer, 0)
+
 
 class CosmosDialect(Dialect):
     """That of Cosmos DB: other errors, and a charge in the head of each answer."""
@@ -86,8 +108,9 @@ class CosmosDialect(Dialect):
     def __init__(self, limits: CosmosLimits) -> None:
         self._limits = limits
 
-    def read(self, asked: Asked, body: bytes) -> Asked:
-        """Return a request with the sizes of its entities."""
+    def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
+        """Parse a request, with the sizes of its entities."""
+        asked = read_request(method, target, headers, body)
         return asked._replace(weights=weights_in(asked, body))
 
     def refusal(

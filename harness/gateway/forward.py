@@ -27,6 +27,7 @@ from harness.gateway.answers import GatewayAnswer
 from harness.gateway.client import ClientConnection
 from harness.gateway.headers import Headers
 from harness.gateway.messages import MAX_HEAD_BYTES
+from harness.gateway.queue_requests import is_queue_host, signed_of_queue
 from harness.gateway.upstream import Upstream
 from harness.model.hosts import is_loopback
 
@@ -52,7 +53,9 @@ _UNREACHABLE = (
 )
 _SIGNED = frozenset((b"authorization", b"content-md5", b"date", b"x-ms-date"))
 """Fields that a new signature replaces or would have to cover."""
-Sign = Callable[[str, str, str, str], str]
+Sign = Callable[[str], str]
+SignedText = Callable[[str, str, str, Headers, bytes], str]
+"""Returns the text for method, account, target, header fields and body."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ class Interception:
         tls: The certificate for these hosts.
         account: The account of the endpoint behind that gets the requests, in its path; empty
             passes them on as they are signed.
-        sign: Returns ``Authorization`` for method, content type, date, and path with ``comp``.
+        sign: Returns ``Authorization`` for the text that a service has signed.
     """
 
     covers: Callable[[str], bool]
@@ -76,7 +79,8 @@ class Interception:
         """The endpoint for the requests to ``host``, the value of Host."""
         if self.sign is None or not self.covers(_split(host, 443)[0]):
             return upstream
-        return AccountUpstream(upstream, self.account, self.sign)
+        text_of = signed_of_queue if is_queue_host(host) else _signed_of_table
+        return AccountUpstream(upstream, self.account, self.sign, text_of)
 
 
 class AccountUpstream:
@@ -86,26 +90,31 @@ class AccountUpstream:
     path. The requests are signed anew.
     """
 
-    def __init__(self, upstream: Upstream, account: str, sign: Sign) -> None:
+    def __init__(self, upstream: Upstream, account: str, sign: Sign, text_of: SignedText) -> None:
         self.url, self.scheme, self.host = upstream.url, upstream.scheme, upstream.host
         self.path = f"/{account}"
+        self._account = account
         self._ask = upstream.ask
-        self._sign = sign
+        self._sign, self._text_of = sign, text_of
 
     def ask(
         self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
     ) -> Awaitable[GatewayAnswer]:
         target = self.path + target
-        path, _, query = target.partition("?")
-        comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
-        signed = f"{path}?{comp}" if comp else path
-        date = email.utils.formatdate(usegmt=True)
-        content_type = headers.get("Content-Type", "")
-        authorization = self._sign(method, content_type, date, signed)
         fields = [field for field in headers.fields if field[0].lower() not in _SIGNED]
-        fields.append((b"x-ms-date", date.encode()))
-        fields.append((b"Authorization", authorization.encode()))
+        fields.append((b"x-ms-date", email.utils.formatdate(usegmt=True).encode()))
+        text = self._text_of(method, self._account, target, Headers(fields), body)
+        fields.append((b"Authorization", self._sign(text).encode()))
         return self._ask(method, target, Headers(fields), body, host)
+
+
+def _signed_of_table(method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
+    """The text that Shared Key of the table service signs."""
+    path, _, query = target.partition("?")
+    comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
+    signed = f"{path}?{comp}" if comp else path
+    content_type, date = headers.get("Content-Type", ""), headers["x-ms-date"]
+    return f"{method}\n\n{content_type}\n{date}\n/{account}{signed}"
 
 
 class ForwardConnection(asyncio.Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from harness.gateway.answers import BodyRest, UpstreamBroken
 from harness.gateway.counters import GONE, HALF
+from harness.gateway.reading import MESSAGE_START
 
 # Inside a text of JSON the quotes would be escaped.
 _KEY = re.compile(rb'"PartitionKey"\s?:\s?("(?:[^"\\]|\\.)*")')
@@ -35,6 +36,20 @@ class KeyScan:
         self._tail = text[max(end, len(text) - _LONGEST_KEY_BYTES) :]
 
 
+class MessageScan:
+    """Counts the messages in an answer, piece by piece."""
+
+    def __init__(self) -> None:
+        self.found: collections.Counter[str | None] = collections.Counter()
+        self._tail = b""
+
+    def add(self, piece: bytes) -> None:
+        """Count the messages that begin in this piece."""
+        text = self._tail + piece
+        self.found[None] += text.count(MESSAGE_START)
+        self._tail = text[1 - len(MESSAGE_START) :]
+
+
 class CountedRest:
     """The pieces of a large body; the answer is counted before the last one is passed on.
 
@@ -47,7 +62,7 @@ class CountedRest:
     def __init__(
         self,
         rest: BodyRest,
-        scan: KeyScan | None,
+        scan: KeyScan | MessageScan | None,
         count: Callable[[Mapping[str | None, int], str | None], None],
     ) -> None:
         self._rest = rest

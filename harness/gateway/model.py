@@ -19,7 +19,7 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits, InjectedFault
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
-from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count
+from harness.gateway.rules.counting import NO_ENTITIES, Count, count_of, query_count, received_count
 from harness.gateway.rules.faults import FaultRule
 from harness.gateway.rules.moving import Move
 from harness.gateway.storage import StorageLimits
@@ -161,6 +161,8 @@ class Model:
         scanned: Mapping[str | None, int] = {}
         if asked.kind is _QUERY:
             count, scanned = query_count(asked, answered, self._contents)
+        elif asked.receives:
+            count, scanned = received_count(asked, answered)
         else:
             count = count_of(asked, answered)
         if self.units is not None:
@@ -209,7 +211,7 @@ class Model:
         elif asked.drops_table:
             self._contents.dropped(asked.table)
             if self.storage is not None:
-                self.storage.drop_table(asked.table)
+                self.storage.drop_table(asked.ranged_table)
             if self.units is not None:
                 self.units.drop_table(asked.table)
 

@@ -16,6 +16,7 @@ from harness.gateway.key_ranges import (
 from harness.gateway.requests import Asked
 from harness.model.operation import (
     ALL_KEYS,
+    MESSAGE_KINDS,
     WHOLE_TABLE,
     KeyRange,
     Kind,
@@ -41,6 +42,9 @@ def operation_of(
     if kind is _QUERY:
         return _query(asked)
     partition_key = WHOLE_TABLE if key is None else key
+    if kind in MESSAGE_KINDS:
+        table = asked.spelled
+        return new_operation(kind=kind, partition_key=partition_key, table=table, top=asked.top)
     if kind is _TRANSACTION:
         parts = tuple(
             [

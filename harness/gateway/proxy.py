@@ -25,16 +25,22 @@ from harness.gateway.answers import (
 )
 from harness.gateway.contents import LookAhead
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
-from harness.gateway.dialect import dialect_of
+from harness.gateway.dialect import Dialect, dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import CountedRest, KeyScan
+from harness.gateway.large_answers import CountedRest, KeyScan, MessageScan
 from harness.gateway.limits import InjectedFault
 from harness.gateway.links import route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
+from harness.gateway.queue_requests import (
+    QueueDialect,
+    is_about_messages,
+    is_queue_host,
+    is_queue_server,
+)
 from harness.gateway.reading import read_answer, unpacked, with_top
-from harness.gateway.requests import NOTHING, Asked, read_request
+from harness.gateway.requests import NOTHING, Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count
 from harness.gateway.upstream import Upstream, UpstreamMissing
 from harness.model.hosts import STRANGE_HOST
@@ -57,6 +63,7 @@ class Received(NamedTuple):
     request: Request
     asked: Asked
     arrived_s: float
+    dialect: Dialect
 
 
 class Meter(Protocol):
@@ -94,6 +101,7 @@ class Proxy:
 
     Args:
         upstream: The endpoint behind; None acknowledges writes and stores nothing.
+        queue_upstream: The endpoint behind for queues, where it is another one.
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
@@ -108,10 +116,12 @@ class Proxy:
         readers: Callable[[str], bool],
         meter: Meter | None = None,
         interception: Interception | None = None,
+        queue_upstream: Upstream | None = None,
     ) -> None:
         self.counters = Counters()
         self._model = model
         self._upstream = upstream
+        self._queue_upstream = queue_upstream or upstream
         self._address = address
         self._clock = clock
         self._readers = readers
@@ -119,18 +129,27 @@ class Proxy:
         self._interception = interception
         self._cors = CorsAnswers()
         self._dialect = dialect_of(model)
+        # Cosmos DB has no queues.
+        self._of_messages = QueueDialect() if model.units is None else self._dialect
+        # None until the host or the first answer of the endpoint tells.
+        self._only_messages: bool | None = None
+        if upstream is not None and is_queue_host(upstream.host):
+            self._only_messages = True
 
-    async def handle(self, request: Request) -> Reply:
+    async def handle(self, request: Request, *, of_queue: bool = False) -> Reply:
+        """Handle a request; ``of_queue`` tells that it came to an address for queues alone."""
         target = request.target
         if target.startswith("/-/") and request.defect is None:
             return Reply(answer=self._page(request))
+        dialect = self._dialect
+        of_queue = of_queue or self._only_messages is True
+        if of_queue or is_queue_host(request.host) or is_about_messages(target):
+            dialect = self._of_messages
         if request.defect is not None or not _is_target(request):
-            return self._refuse_defect(request)
-        body = _unpacked(request)
-        asked = read_request(request.method, target, request.headers, body)
-        asked = self._dialect.read(asked, body)
+            return self._refuse_defect(request, dialect)
+        asked = dialect.read(request.method, target, request.headers, _unpacked(request))
         now_s = self._clock()
-        received = Received(request, asked, now_s)
+        received = Received(request, asked, now_s, dialect)
         if self._meter is not None and (reason := self._meter.take()):
             answer = answers.error(403, "BudgetSpent", reason, request.headers, self._now())
             return self._reply(received, answer, "refused", "budget")
@@ -143,7 +162,7 @@ class Proxy:
             return await self._fail(received, decision.fault)
         return await self._pass(received)
 
-    def _refuse_defect(self, request: Request) -> Reply:
+    def _refuse_defect(self, request: Request, dialect: Dialect) -> Reply:
         """Reply to a request that cannot be executed."""
         if request.defect is Defect.BROKEN_OFF:
             self.counters.add(NOTHING, Disposition(result="fault", rule="client", sent=GONE))
@@ -153,11 +172,11 @@ class Proxy:
             self._meter.refused(unreadable=unreadable)
         rule, answer = refusal_of(request, self._now())
         self.counters.add(NOTHING, Disposition("refused", str(answer.status), rule=rule))
-        return self._own(request, answer)
+        return self._own(request, dialect, answer)
 
     def _refuse(self, received: Received, decision: Decision) -> Reply:
         request = received.request
-        answer = self._dialect.refusal(decision, received.asked, request.headers, self._now())
+        answer = received.dialect.refusal(decision, received.asked, request.headers, self._now())
         sent = GONE if request.client.gone else str(decision.status)
         return self._reply(received, answer, "refused", decision.rule, sent, decision.scope)
 
@@ -193,7 +212,7 @@ class Proxy:
         request, now = received.request, self._now()
         if fault is InjectedFault.UNAPPLIED_WRITE:
             body = _unpacked(request)
-            answer = answers.acknowledged(received.asked, request.headers, body, now)
+            answer = received.dialect.acknowledged(received.asked, request.headers, body, now)
             return self._reply(received, answer, "fault", fault)
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
@@ -218,12 +237,13 @@ class Proxy:
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
-        request, asked = received.request, received.asked
-        if self._upstream is None:
+        request, asked, dialect = received.request, received.asked, received.dialect
+        behind = self._behind(received)
+        if behind is None:
             return self._cors.allow(request.headers, self._unstored(received))
-        upstream: Upstream | AccountUpstream = self._upstream
+        upstream: Upstream | AccountUpstream = behind
         if self._interception is not None:
-            upstream = self._interception.endpoint(self._upstream, request.host)
+            upstream = self._interception.endpoint(behind, request.host)
         route = route_of(
             scheme=request.scheme,
             host=request.host,
@@ -237,9 +257,11 @@ class Proxy:
                 ahead, functools.partial(upstream.ask, "GET", host=route.host), headers
             )
         method, target, host = request.method, request.target, route.host
-        body = self._dialect.body_for_azurite(headers, route.request_body(headers, request.body))
+        body = dialect.body_for_azurite(headers, route.request_body(headers, request.body))
         answer = await upstream.ask(method, target, headers, body, host)
-        answer = await self._dialect.of_azurite(answer)
+        if self._only_messages is None and upstream is self._upstream:
+            self._only_messages = is_queue_server(answer)
+        answer = await dialect.of_azurite(answer)
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
@@ -248,14 +270,18 @@ class Proxy:
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return route.answer(answer)
 
+    def _behind(self, received: Received) -> Upstream | None:
+        """Return the endpoint that gets a request."""
+        return self._queue_upstream if received.dialect is self._of_messages else self._upstream
+
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""
         request = received.request
         method, headers = request.method, request.headers
         if is_preflight(method, headers):
             return permission(headers)
-        body, now = _unpacked(request), self._now()
-        return answers.unstored(method, request.target, received.asked, headers, body, now)
+        body, now, asked = _unpacked(request), self._now(), received.asked
+        return received.dialect.unstored(method, request.target, asked, headers, body, now)
 
     async def _look_ahead(
         self, ahead: LookAhead, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers
@@ -274,10 +300,11 @@ class Proxy:
             ahead.abandon()
 
     def _missing(self, received: Received, reason: str) -> Reply:
-        assert self._upstream is not None
+        behind = self._behind(received)
+        assert behind is not None
         message = (
             f"The gateway at {self._address} cannot reach the endpoint behind it, "
-            f"{self._upstream.url} ({reason})."
+            f"{behind.url} ({reason})."
         )
         headers = received.request.headers
         answer = answers.error(502, "UpstreamMissing", message, headers, self._now())
@@ -295,12 +322,11 @@ class Proxy:
     ) -> Reply:
         """Count a request that was not executed, and reply with an answer of the gateway."""
         self._count(received, Disposition(result, sent or str(answer.status), scope, rule), answer)
-        return self._own(received.request, answer)
+        return self._own(received.request, received.dialect, answer)
 
-    def _own(self, request: Request, answer: GatewayAnswer) -> Reply:
+    def _own(self, request: Request, dialect: Dialect, answer: GatewayAnswer) -> Reply:
         """Reply with an answer of the gateway."""
-        answer = self._dialect.in_form(answer, 0)
-        return Reply(answer=self._cors.add(request.headers, answer))
+        return Reply(answer=self._cors.add(request.headers, dialect.own(answer)))
 
     def _count(
         self, received: Received, disposition: Disposition, answer: GatewayAnswer | None = None
@@ -325,7 +351,7 @@ class Proxy:
         count = self._model.answered(asked, answered, now_s)
         disposition = _disposition_of(answered.status, sent, rule)
         self.counters.add(asked, disposition, count)
-        answer = self._dialect.in_form(answer, count.charged)
+        answer = received.dialect.in_form(answer, count.charged)
         if self._meter is not None:
             self._meter.ended(received, disposition, count, answer, now_s)
         return answer
@@ -335,9 +361,10 @@ class Proxy:
     ) -> GatewayAnswer:
         """Return a large answer that is counted when all of it has come."""
         assert answer.rest is not None
-        asked, scan = received.asked, None
-        if asked.kind is _QUERY and answer.status == 200:
-            scan = KeyScan()
+        asked = received.asked
+        scan: KeyScan | MessageScan | None = None
+        if answer.status == 200 and (asked.kind is _QUERY or asked.receives):
+            scan = KeyScan() if asked.kind is _QUERY else MessageScan()
             scan.add(answer.body)
 
         def count(found: Mapping[str | None, int], sent: str | None) -> None:

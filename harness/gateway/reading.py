@@ -20,6 +20,8 @@ from harness.model.operation import Kind
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Most bytes of a page without its content coding; a page of Azure has 4 MiB."""
+MESSAGE_START = b"<QueueMessage>"
+"""The beginning of a message in an answer; inside a text ``<`` would be escaped."""
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
@@ -40,6 +42,7 @@ class Answered:
         last: Keys of the last returned entity; None if the answer does not contain them.
         next_key: Key at which the next page begins; None on the last page.
         body_bytes: Bytes of the body with the entities that a request reads.
+        certain: Whether ``found`` is what the answer contains, and not the most that it can.
     """
 
     status: int
@@ -49,6 +52,7 @@ class Answered:
     last: Key | None = None
     next_key: Key | None = None
     body_bytes: int = 0
+    certain: bool = True
 
     @property
     def succeeded(self) -> bool:
@@ -65,9 +69,14 @@ def read_answer(
 ) -> Answered:
     """Parse the answer to a request.
 
-    ``found`` are the entities by PartitionKey in a page whose body was not kept.
+    ``found`` are the entities by PartitionKey in a page whose body was not kept, or the messages.
     """
     status, headers = answer.status, answer.headers
+    if status == 200 and asked.receives:
+        messages = _messages(answer) if found is None else sum(found.values())
+        count = messages if messages is not None else asked.top or 1
+        found = {asked.partition_key: count}
+        return Answered(status=status, found=found, certain=messages is not None)
     body_bytes = len(answer.body) if answer.length is None else answer.length
     if status == 202 and asked.kind is not None:
         status = _status_in_batch(answer.body, query=not asked.writes)
@@ -109,6 +118,17 @@ def entities_in(headers: Mapping[str, str], body: bytes) -> Sequence[tuple[str |
         return [(row.get("PartitionKey"), row.get("RowKey")) for row in document["value"]]
     except _NOT_A_PAGE:
         return []
+
+
+def _messages(answer: GatewayAnswer) -> int | None:
+    """Return the number of messages in an answer; None if it cannot be read whole."""
+    coding = answer.headers.get("Content-Encoding", "")
+    if answer.rest is not None or coding not in ("", "gzip"):
+        return None
+    try:
+        return (unpacked(answer.body) if coding else answer.body).count(MESSAGE_START)
+    except ValueError:
+        return None
 
 
 def unpacked(body: bytes, most: int = MAX_PAGE_BYTES) -> bytes:

@@ -21,9 +21,11 @@ from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
 from harness.model.operation import LOGGED_AS
+from harness.model.partition import QUEUE_TABLE
 
 _FLUSHED_EVERY_S = 0.5
 _TABLES = {"GET": "QueryTables", "POST": "CreateTable", "DELETE": "DeleteTable"}
+_OF_QUEUE = {"GET": "GetQueueMetadata", "PUT": "CreateQueue", "DELETE": "DeleteQueue"}
 _CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
 
 
@@ -98,7 +100,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
                 "clientRequestId": headers.get("x-ms-client-request-id", ""),
                 "userAgentHeader": headers.get("user-agent", ""),
                 "serverLatencyMs": took_ms,
-                "serviceType": "table",
+                "serviceType": "queue" if asked.table == QUEUE_TABLE else "table",
                 "operationCount": 0,
                 "requestBodySize": len(request.body),
                 "responseBodySize": 0 if answer is None else answer.length or len(answer.body),
@@ -111,4 +113,5 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
 def _name(method: str, asked: Asked) -> str:
     if asked.kind is not None:
         return LOGGED_AS[asked.kind]
-    return _TABLES.get(method, "Unknown")
+    named = _OF_QUEUE if asked.table == QUEUE_TABLE else _TABLES
+    return named.get(method, "Unknown")

@@ -22,7 +22,8 @@ from urllib.parse import parse_qs, unquote
 
 from harness.gateway.key_ranges import IndexRange, Key, index_range
 from harness.model.entity import MAX_TRANSACTION_BYTES, canonical_text
-from harness.model.operation import Kind
+from harness.model.operation import RECEIVES, Kind
+from harness.model.partition import QUEUE_TABLE
 
 _BOUNDARY = re.compile(rb"boundary=\"?([^\s\";]+)")
 _FIRST_DELIMITER = re.compile(rb"\A\s*--([^\s]+)")
@@ -94,7 +95,8 @@ _DELETE = Kind.DELETE
 _INSERT = Kind.INSERT
 _OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
 _KEYS = ("PartitionKey", "RowKey")
-_NOT_ABOUT_ENTITIES = ("acl", "properties", "stats")
+_NOT_ABOUT_ENTITIES = ("acl", "properties", "stats", "list", "metadata")
+"""The last two are of queues, before an answer told that the endpoint has queues."""
 _WRITES = {
     "PUT": Kind.UPSERT_REPLACE,
     "PATCH": Kind.UPSERT_MERGE,
@@ -146,6 +148,9 @@ class Asked(NamedTuple):
         sizes: Bytes of the body of each write in a transaction.
         patches: The method of the request, or of a part of it, is PATCH.
         weights: How large the entities in ``rows`` are, where the limits need it.
+
+    A request about a queue has `QUEUE_TABLE` as its table, and the queue as its partition; ``top``
+    is the most messages that it gets.
     """
 
     kind: Kind | None
@@ -169,7 +174,22 @@ class Asked(NamedTuple):
     @property
     def writes(self) -> bool:
         kind = self.kind
-        return kind is not None and kind is not _POINT_QUERY and kind is not _QUERY
+        if kind is None or kind is _POINT_QUERY or kind is _QUERY:
+            return False
+        return kind not in RECEIVES
+
+    @property
+    def receives(self) -> bool:
+        """Whether it gets messages, or peeks at them."""
+        return self.table == QUEUE_TABLE and self.kind in RECEIVES
+
+    @property
+    def ranged_table(self) -> str:
+        """The table whose ranges hold the partition; of a queue a name for it alone.
+
+        Each queue is on one server, and different queues may be on different ones.
+        """
+        return f"{self.table}/{self.partition_key}" if self.table == QUEUE_TABLE else self.table
 
 
 NOTHING = Asked(kind=None)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
+import functools
 import os
 import socket
 import ssl
@@ -17,7 +19,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream
-from harness.gateway.client import ClientConnection, ClientTimes
+from harness.gateway.client import ClientConnection, ClientTimes, Handle
 from harness.gateway.forward import ForwardConnection, Interception
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
@@ -61,6 +63,21 @@ def stopped_by_parent() -> asyncio.Event:
     return stop
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAddress:
+    """A further address, for the queues of the same account.
+
+    Attributes:
+        upstream: The endpoint of the queues behind.
+        listen: HOST:PORT; port 0 takes a free port.
+        ready: Called with its URL once the gateway listens there, before that of `serve`.
+    """
+
+    upstream: str
+    listen: str
+    ready: Callable[[str], None]
+
+
 async def serve(
     *,
     upstream: str,
@@ -76,6 +93,7 @@ async def serve(
     looks_ahead: bool = True,
     shared: bool = False,
     clock: Callable[[], float] | None = None,
+    queue_address: QueueAddress | None = None,
 ) -> None:
     """Listen until ``stop``.
 
@@ -91,15 +109,13 @@ async def serve(
         looks_ahead: False if the gateway may send no request of its own.
         shared: Whether other processes listen at the same address.
         clock: UTC seconds, steady; None for an own clock.
+        queue_address: A further address for queues; without it they are reached at ``upstream``.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
     """
     check_upstream(upstream)
-    host, port = address_of(listen)
-    bound = _bound(host, port, shared=shared)
-    port = bound.getsockname()[1]
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    bound, address = _address(listen, shared=shared)
     clock = clock or steady_clock()
     async with contextlib.AsyncExitStack() as stack:
         behind = None
@@ -107,18 +123,42 @@ async def serve(
             behind = await stack.enter_async_context(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
+        queue_upstream = None
+        if queue_address is not None:
+            check_upstream(queue_address.upstream)
+            queue_upstream = await stack.enter_async_context(
+                Upstream(queue_address.upstream, answered_within_s=answered_within_s)
+            )
         model = Model(
             limits, clock(), stored=behind is not None, looks_ahead=looks_ahead, shared=shared
         )
         proxy = Proxy(
-            model, behind, address, clock, readers_of(host), meter=meter, interception=interception
+            model,
+            behind,
+            address,
+            clock,
+            readers_of(address_of(listen)[0]),
+            meter=meter,
+            interception=interception,
+            queue_upstream=queue_upstream,
         )
-        listener = _Listener(proxy, bound, times or ClientTimes(), tls, interception)
-        stack.push_async_callback(listener.finish)
-        for task in (_keep_closed(listener, limits.faults.closed), listener.check()):
-            stack.callback(asyncio.create_task(task).cancel)
-        await listener.open()
-        ready(f"{'http' if tls is None else 'https'}://{address}")
+
+        async def open_listener(
+            handle: Handle, bound: socket.socket, forwards: Interception | None
+        ) -> None:
+            listener = _Listener(handle, bound, times or ClientTimes(), tls, forwards)
+            stack.push_async_callback(listener.finish)
+            for task in (_keep_closed(listener, limits.faults.closed), listener.check()):
+                stack.callback(asyncio.create_task(task).cancel)
+            await listener.open()
+
+        scheme = "http" if tls is None else "https"
+        await open_listener(proxy.handle, bound, interception)
+        if queue_address is not None:
+            bound, elsewhere = _address(queue_address.listen, shared=shared)
+            await open_listener(functools.partial(proxy.handle, of_queue=True), bound, None)
+            queue_address.ready(f"{scheme}://{elsewhere}")
+        ready(f"{scheme}://{address}")
         await stop.wait()
 
 
@@ -127,13 +167,13 @@ class _Listener:
 
     def __init__(
         self,
-        proxy: Proxy,
+        handle: Handle,
         bound: socket.socket,
         times: ClientTimes,
         tls: ssl.SSLContext | None,
         interception: Interception | None,
     ) -> None:
-        self._proxy = proxy
+        self._handle = handle
         self._tls = tls
         self._interception = interception
         self._forwarded: set[ForwardConnection] = set()
@@ -190,7 +230,7 @@ class _Listener:
         return self._connection("http" if self._tls is None else "https")
 
     def _connection(self, scheme: str) -> ClientConnection:
-        return ClientConnection(self._proxy.handle, self._connections, self._times, scheme)
+        return ClientConnection(self._handle, self._connections, self._times, scheme)
 
     def _stop_listening(self) -> None:
         if self._server is not None:
@@ -206,6 +246,14 @@ async def _keep_closed(listener: _Listener, windows: Sequence[Window]) -> None:
         await listener.close()
         await asyncio.sleep(max(0.0, began_s + window.at_s + window.for_s - time.monotonic()))
         await listener.open()
+
+
+def _address(listen: str, *, shared: bool) -> tuple[socket.socket, str]:
+    """Return a listening socket, and its host and port."""
+    host, port = address_of(listen)
+    bound = _bound(host, port, shared=shared)
+    port = bound.getsockname()[1]
+    return bound, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:

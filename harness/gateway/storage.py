@@ -70,7 +70,7 @@ class StorageLimits:
 
     def refusal(self, asked: Asked, now_s: float) -> str:
         """The rule that refuses a request; empty if it passes, which takes its entities."""
-        table = asked.table
+        table = asked.ranged_table
         parts = _parts(asked, self._first_key(asked))
         for key, entities in parts:
             position = self._position(asked, key)
@@ -87,20 +87,21 @@ class StorageLimits:
         return ""
 
     def served(self, asked: Asked, scanned: Mapping[str | None, int], now_s: float) -> None:
-        """End a request that succeeded; ``scanned`` are the entities that a query scanned."""
-        if asked.kind is _QUERY:
+        """End a request that succeeded; ``scanned`` is what it scanned: entities, or messages."""
+        if asked.kind is _QUERY or asked.receives:
             self._take_scanned(asked, scanned, now_s)
-        self._ranges.open_table(asked.table, now_s)
+        self._ranges.open_table(asked.ranged_table, now_s)
         for key in {row.partition_key for row in asked.rows if row.stays}:
             if key is not None:
                 self._ranges.write(asked.table, key, now_s)
 
     def give_back(self, asked: Asked, now_s: float) -> None:
         """End a request that failed: give back what it took when it arrived."""
+        table = asked.ranged_table
         for key, entities in _parts(asked, self._first_key(asked)):
-            place = self._ranges.find(asked.table, self._position(asked, key))
+            place = self._ranges.find(table, self._position(asked, key))
             if key is not None:
-                self._partitions.give_back(asked.table, key, entities, now_s)
+                self._partitions.give_back(table, key, entities, now_s)
             self._servers[place.server].give_back(entities, now_s)
             self._account.give_back(entities, now_s)
 
@@ -332,12 +333,12 @@ class StorageLimits:
         self, asked: Asked, by_partition: Mapping[str | None, int], now_s: float
     ) -> None:
         """Take what a page scanned: more than the one entity of its arrival, or that one back."""
-        taken = 1
+        taken, table = 1, asked.ranged_table
         for key, entities in by_partition.items():
             left, taken = max(0, entities - taken), max(0, taken - entities)
             if left:
-                place = self._ranges.find(asked.table, self._position(asked, key))
-                self._take(asked.table, key, place, left, now_s)
+                place = self._ranges.find(table, self._position(asked, key))
+                self._take(table, key, place, left, now_s)
         if taken:
             self.give_back(asked, now_s)
 

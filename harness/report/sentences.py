@@ -17,6 +17,7 @@ from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import LIMITERS, indicative
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
+from harness.model.partition import QUEUE_TABLE, Partition
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.services.service import RAISED, CountedUnit
 from harness.profile.load.registry import recorded_load
@@ -27,6 +28,7 @@ from harness.report.limits import account_limit, judged_sign, least, raised_mark
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
+_OF_QUEUE = f"{QUEUE_TABLE}/NAME is a queue, and its messages count as entities"
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 NO_TARGET = "no target (request units)"
@@ -47,9 +49,11 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
     others = f", {watched.others:,} of them not about entities" if watched.others else ""
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
+    tables = {Partition.named(part.key).table for part in record.partitions}
     rows = [
         ("endpoint", record.endpoint.described),
         ("", f"{record.endpoint.host}{table}"),
+        *([("", _OF_QUEUE)] if QUEUE_TABLE in tables else []),
         ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
     ]
     for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):

@@ -13,7 +13,7 @@ from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
-from harness.model.operation import FOLDED, Operation
+from harness.model.operation import FOLDED, MESSAGE_KINDS, Operation
 from harness.model.outcome import SUCCESS, Attempt, classify, is_repeated, new_result
 from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.trace.operations import TracedParts, TracedQuery
@@ -41,6 +41,7 @@ class WatchTally:
         succeeded_after: Operations that succeeded, by the number of their attempts, from 2.
         unjoined: Requests that failed and may be sent again, without an id to recognize that.
         over_budget: Requests that the budget refused.
+        messages: Operations on messages of queues. A trace and `Behaviour` have none of them.
     """
 
     requests: int = 0
@@ -51,9 +52,11 @@ class WatchTally:
     succeeded_after: dict[int, int] = dataclasses.field(default_factory=dict)
     unjoined: int = 0
     over_budget: int = 0
+    messages: int = 0
 
     def merge(self, other: WatchTally) -> None:
-        for name in ("requests", "passed", "others", "unreadable", "unjoined", "over_budget"):
+        sums = ("requests", "passed", "others", "unreadable", "unjoined", "over_budget", "messages")
+        for name in sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         add_counts(self.succeeded_after, other.succeeded_after)
         for client, count in other.clients.items():
@@ -78,6 +81,8 @@ class Course:
     count: Count
     detail: TracedQuery | TracedParts | None = None
     """What only a trace holds: see `harness.trace.recorder.Recorder.add`."""
+    oldest_s: float = 0.0
+    """As of a `Result`."""
 
 
 class Books:
@@ -120,6 +125,7 @@ class Books:
                 # An attempt without a whole answer may have been executed; the endpoint served it.
                 _sum(earlier.count, course.count),
                 earlier.detail,
+                course.oldest_s,
             )
         if (attempt.status == 0 or attempt.status >= 400) and is_repeated(attempt):
             assert identity is not None
@@ -180,8 +186,12 @@ class Books:
             bytes_sent=course.bytes_sent,
             bytes_received=course.bytes_received,
             reported=reported,
+            oldest_s=course.oldest_s,
         )
         self.ledger.add(result)
+        if operation.kind in MESSAGE_KINDS:
+            self.tally.messages += 1
+            return
         self.behaviour.add(result, course.client)
         if self.recorder is not None:
             self.recorder.add(result, course.client, course.detail)

@@ -21,9 +21,10 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated
+from urllib.parse import urlsplit
 
 import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
@@ -31,7 +32,8 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from harness.endpoint.address import is_table_host
 from harness.gateway.forward import Interception
 from harness.gateway.limits import load_limits
-from harness.gateway.server import run, serve, stopped_by_parent
+from harness.gateway.queue_requests import is_queue_host
+from harness.gateway.server import QueueAddress, run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
@@ -60,13 +62,16 @@ class MeteringSettings:
         upstream: Scheme, host and port of the endpoint.
         certificate: File with key and certificate (PEM) for TLS; empty for plain HTTP.
         intercepts: Hosts for which the gateway is a forward proxy in plain HTTP: ``*`` for those of
-            all table endpoints, or one. Empty for none, and the gateway listens with TLS.
+            all endpoints of tables and queues, or one, with that of its queues. Empty for none, and
+            the gateway listens with TLS.
         account: The account of an emulator that gets the intercepted requests, signed anew.
         budget: Most requests that may reach the endpoint.
         window_s: When the measured window begins, UTC seconds.
         looks_ahead: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
         epoch_s: Of the clock of all processes; None for an own one.
+        queue_upstream: The endpoint of the queues of the same account; empty for none. The gateway
+            listens for them at ``queue_listen``.
         traces: Whether the operations are recorded for a trace, with the values of ``properties``.
     """
 
@@ -82,6 +87,8 @@ class MeteringSettings:
     looks_ahead: bool = True
     marks: str = ""
     epoch_s: float | None = None
+    queue_upstream: str = ""
+    queue_listen: str = ""
     traces: bool = False
     properties: tuple[str, ...] = ()
 
@@ -91,7 +98,7 @@ class MeteringReport:
     """What a metering process counted since its last report.
 
     Attributes:
-        url: Where it listens.
+        url: Where it listens, and ``queue_url`` where for queues; empty for none.
         handed: Attempts to be joined with those that other processes saw.
         until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
@@ -99,6 +106,7 @@ class MeteringReport:
     """
 
     url: str
+    queue_url: str
     delta: Delta
     tally: WatchTally
     behaviour: Behaviour
@@ -110,12 +118,18 @@ class MeteringReport:
     trace: list[bytes]
 
     @classmethod
-    def of(cls, observer: Observer, url: str, now_s: float, *, final: bool) -> MeteringReport:
-        """What an observer counted since its last report, at ``now_s``, UTC."""
+    def of(
+        cls, observer: Observer, urls: Sequence[str], now_s: float, *, final: bool
+    ) -> MeteringReport:
+        """What an observer counted since its last report, at ``now_s``, UTC.
+
+        ``urls`` are those where the gateway listens, of tables last.
+        """
         handed, books = observer.hand_over(), observer.books
         delta, tally, behaviour = observer.drain(ended=final)
         return cls(
-            url=url,
+            url=urls[-1],
+            queue_url=urls[0] if len(urls) > 1 else "",
             delta=delta,
             tally=tally,
             behaviour=behaviour,
@@ -171,7 +185,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     listening: list[str] = []
 
     def report(*, final: bool) -> None:
-        MeteringReport.of(observer, listening[0], clock(), final=final).write(out)
+        MeteringReport.of(observer, listening, clock(), final=final).write(out)
 
     async def report_forever() -> None:
         due_s = time.monotonic()
@@ -200,6 +214,13 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             interception = _interception(settings, context)
         else:
             tls = context
+    queue_address = None
+    if settings.queue_upstream:
+        queue_address = QueueAddress(
+            upstream=settings.queue_upstream,
+            listen=settings.queue_listen,
+            ready=listening.append,
+        )
     await serve(
         upstream=settings.upstream,
         listen=settings.listen,
@@ -212,6 +233,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         looks_ahead=settings.looks_ahead,
         shared=marks is not None,
         clock=clock,
+        queue_address=queue_address,
     )
     for task in reporting:
         if task.done():
@@ -231,8 +253,14 @@ def _interception(settings: MeteringSettings, tls: ssl.SSLContext) -> Intercepti
         # It imports the SDK.
         from harness.endpoint.credential import EMULATOR_KEY, SharedKey
 
-        sign = SharedKey(settings.account, EMULATOR_KEY).authorization
-    covers = is_table_host if host == "*" else host.__eq__
+        sign = SharedKey(settings.account, EMULATOR_KEY).authorization_of
+    queue_host = urlsplit(settings.queue_upstream).hostname
+
+    def covers(name: str) -> bool:
+        if host != "*":
+            return name in (host, queue_host)
+        return is_table_host(name) or (queue_host is not None and is_queue_host(name))
+
     return Interception(covers=covers, tls=tls, account=settings.account, sign=sign)
 
 

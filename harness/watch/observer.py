@@ -8,10 +8,12 @@ from harness.gateway.counters import GONE, HALF, Disposition
 from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
 from harness.gateway.proxy import Received
+from harness.gateway.queue_requests import oldest_age_s
 from harness.gateway.requests import properties_in
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
+from harness.model.operation import Kind
 from harness.model.outcome import (
     Attempt,
     Fault,
@@ -31,6 +33,7 @@ _LARGE_BYTES = 65_536
 """A batch keeps the content of its requests in memory: never more than some megabytes."""
 _CLIENT_LENGTH = 120
 _NO_SCOPE = Scope.NONE
+_GET_MESSAGES = Kind.GET_MESSAGES
 
 
 class Observer:
@@ -161,6 +164,8 @@ class Observer:
             at = continuation_of(asked)
             detail = detail_of(operation, sent, sizes=asked.sizes, continued_at=at)
         course = Course(operation, [attempt], sent, received_bytes, client, count, detail)
+        if asked.kind is _GET_MESSAGES and answer is not None:
+            course.oldest_s = oldest_age_s(answer)
         identity = None
         if self._marks is not None:
             identity = _identity(request)

@@ -1,4 +1,4 @@
-"""Variables that lead an application to another table endpoint than the gateway.
+"""Variables that lead an application to other endpoints of tables or queues than the gateway.
 
 Names and values are looked at, because applications name their variables as they like. A variable
 that is not recognized reaches the application as it is.
@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from harness.endpoint.address import is_account_name, is_table_host
+from harness.gateway.queue_requests import is_queue_host
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _RUN_TOGETHER = re.compile(r"(?i)storage(?=account|key|name)|account(?=name|key)")
 _SERVICES = {"STORAGE", "TABLE", "TABLES", "COSMOS", "COSMOSDB"}
 _NAMES = (["STORAGE", "NAME"], ["COSMOS", "NAME"], ["COSMOSDB", "NAME"])
 _HOSTS = re.compile(r"[a-z0-9.-]+")
-_EMULATOR = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):10002\b")
+_EMULATOR = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):1000([12])\b")
+"""Its usual ports: the first is that of queues."""
 _CONNECTION = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|UseDevelopmentStorage) *=")
 _KEY = re.compile(r"[A-Za-z0-9+/]{86}==")
 """The 64 bytes of an account key, of Storage or Cosmos DB, in base64."""
@@ -29,7 +31,7 @@ _SECRETS = (
 
 
 class Lead(enum.Enum):
-    """What a variable holds of a table endpoint."""
+    """What a variable holds of an endpoint of tables or queues."""
 
     CONNECTION_STRING = enum.auto()
     URL = enum.auto()
@@ -41,7 +43,7 @@ class Lead(enum.Enum):
 
 
 def leads_of(environ: Mapping[str, str]) -> dict[str, Lead]:
-    """What each variable holds of a table endpoint, without those that hold nothing of one.
+    """What each variable holds of an endpoint, without those that hold nothing of one.
 
     A name such as ``STORAGE_NAME`` says too little alone. Beside a key or a SAS it is the name of
     their account.
@@ -56,18 +58,27 @@ def leads_of(environ: Mapping[str, str]) -> dict[str, Lead]:
 
 
 def lead_of(name: str, value: str) -> Lead | None:
-    """What a variable holds of a table endpoint; None for nothing that is recognized."""
+    """What a variable holds of an endpoint; None for nothing that is recognized."""
     value = value.strip()
     if _CONNECTION.search(value):
         return _of_connection(value)
     lowered = value.lower()
-    if _EMULATOR.search(lowered) or any(is_table_host(host) for host in _HOSTS.findall(lowered)):
+    hosts = _HOSTS.findall(lowered)
+    if _EMULATOR.search(lowered) or any(is_table_host(one) or is_queue_host(one) for one in hosts):
         is_url = lowered.startswith(("http://", "https://")) and not re.search(r"[\s?]", value)
         return Lead.URL if is_url else Lead.TEXT
     if _is_sas(value):
         return Lead.SAS
     words = _words(name)
     return _of_name(words, value) if value and words else None
+
+
+def leads_to_queue(value: str) -> bool:
+    """Whether the URL of an endpoint is that of queues."""
+    emulator = _EMULATOR.search(value.lower())
+    if emulator is not None:
+        return emulator[1] == "1"
+    return any(map(is_queue_host, _HOSTS.findall(value.lower())))
 
 
 def _words(name: str) -> list[str]:
@@ -79,16 +90,16 @@ def _of_connection(value: str) -> Lead | None:
     names = {name.strip().lower() for name, _ in fields}
     if not all(re.fullmatch(r"\w+", name) for name in names):
         return Lead.TEXT
-    tables = {"accountname", "tableendpoint", "usedevelopmentstorage"} & names
-    return Lead.CONNECTION_STRING if tables else None
+    known = {"accountname", "tableendpoint", "queueendpoint", "usedevelopmentstorage"} & names
+    return Lead.CONNECTION_STRING if known else None
 
 
 def _is_sas(value: str) -> bool:
-    """Whether a value is a SAS token for tables."""
+    """Whether a value is a SAS token for tables or queues."""
     if "sig=" not in value or "://" in value:
         return False
     fields = parse_qs(value.lstrip("?"))
-    return "sv" in fields and ("tn" in fields or "t" in fields.get("ss", [""])[0])
+    return "sv" in fields and ("tn" in fields or not {"t", "q"}.isdisjoint(*fields.get("ss", [""])))
 
 
 def _of_name(words: list[str], value: str) -> Lead | None:

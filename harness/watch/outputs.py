@@ -5,12 +5,13 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.endpoint.credential import EMULATOR_KEY
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_counters
 from harness.measure.counts.latency import LatencyHistogram
@@ -23,10 +24,52 @@ from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
 from harness.report.web.document import FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
-from harness.watch.watched_run import SESSION, WatchedRun
+from harness.watch.variables import ENDPOINT, QUEUE_ENDPOINT, Addresses
+from harness.watch.watched_run import SESSION, WatchedRun, WatchOptions
 
 LIVE_EVERY_S = 5.0
 _COUNTERS_WITHIN_S = 2.0
+
+
+def announcement(
+    options: WatchOptions,
+    here: Addresses,
+    elsewhere: Addresses,
+    proxy: str,
+    authority: Path | None,
+) -> Iterator[str]:
+    """How the gateway is reached, on this machine and from others, in lines.
+
+    ``proxy`` is its URL as a proxy; ``authority`` is as in `note_limits`.
+    """
+    plan, queue = options.plan, elsewhere.queue_endpoint
+    yield f"gateway:    {here.endpoint} -> {plan.host}, {plan.described}"
+    if queue:
+        yield f"queues:     {here.queue_endpoint}"
+    if elsewhere != here:
+        more = f", queues {queue}," if queue else ""
+        yield f"elsewhere:  {elsewhere.endpoint}{more} for other machines"
+    if options.proxy:
+        yield f"proxy:      {proxy} for the hosts of tables and queues"
+    if authority is not None:
+        yield f"authority:  {authority} (to be trusted by clients)"
+    if options.remote:
+        limit = "an unlimited number of" if plan.budget is None else f"up to {plan.budget:,}"
+        yield f"account:    {options.account} may be billed for {limit} transactions"
+    if options.command:
+        return
+    yield "To watch an application, start it with:"
+    if EMULATOR_KEY in elsewhere.connection_string:
+        # The emulator's published key is no secret.
+        yield f"  export AZURE_STORAGE_CONNECTION_STRING='{elsewhere.connection_string}'"
+    yield f"  export {ENDPOINT}={elsewhere.endpoint}"
+    if queue:
+        yield f"  export {QUEUE_ENDPOINT}={queue}"
+    if EMULATOR_KEY not in elsewhere.connection_string:
+        more = f";QueueEndpoint={queue}" if queue else ""
+        where = f"TableEndpoint={elsewhere.endpoint}{more}"
+        yield f"  and in its connection string: {where} (key or SAS as before)"
+    yield "Ctrl-C ends the watch."
 
 
 class LiveLine:

@@ -24,12 +24,15 @@ from harness.endpoint.credential import (
     SharedKey,
     credential_for,
 )
+from harness.gateway.queue_requests import is_queue_host
 from harness.model.auth_mode import ACCOUNT, CONNECTION_STRING, KEY, SECRET_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.hosts import is_every_address, is_loopback
-from harness.watch.other_endpoints import Lead, leads_of, without_secrets
+from harness.model.services import USUAL
+from harness.watch.other_endpoints import Lead, leads_of, leads_to_queue, without_secrets
 
 ENDPOINT = "AZURE_TABLES_ENDPOINT"
+QUEUE_ENDPOINT = "AZURE_STORAGE_QUEUE_ENDPOINT"
 _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Files that replace all authorities of OpenSSL, of Python's requests, and of curl."""
 _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
@@ -37,10 +40,8 @@ _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 _PROXY = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 _HERE = ("localhost", "127.0.0.1", "::1")
-_BLOBS_AND_QUEUES = (
-    f"BlobEndpoint=http://127.0.0.1:10000/{EMULATOR_ACCOUNT};"
-    f"QueueEndpoint=http://127.0.0.1:10001/{EMULATOR_ACCOUNT};"
-)
+_BLOBS = f"BlobEndpoint=http://127.0.0.1:10000/{EMULATOR_ACCOUNT};"
+_QUEUES = "http://127.0.0.1:10001"
 """The usual addresses of an emulator. Without them an SDK makes names in Azure of the account."""
 _ANYWHERE, _ANYWHERE_IPV6 = "192.0.2.1", "2001:db8::1"
 """Addresses on other networks, reserved for documentation."""
@@ -52,11 +53,24 @@ class Addresses:
 
     Attributes:
         endpoint: URL of the gateway, with the account in its path where the service has it there.
+        queue_endpoint: The same for queues; empty if they do not pass the gateway.
         connection_string: With the application's own credential; empty without one.
     """
 
     endpoint: str
+    queue_endpoint: str = ""
     connection_string: str = dataclasses.field(default="", repr=False)
+
+
+def queue_upstream_of(upstream: str) -> str:
+    """The endpoint of the queues of an account, by that of its tables; empty if it is not known."""
+    parts = urlsplit(upstream)
+    host = parts.hostname or ""
+    if is_loopback(host):
+        return _QUEUES
+    if not host.endswith(USUAL.hosts):
+        return ""
+    return f"{parts.scheme}://{parts.netloc.replace('.table.', '.queue.', 1)}"
 
 
 def host_here(listening: str) -> str:
@@ -80,17 +94,26 @@ def host_elsewhere(listening: str) -> str:
     return socket.gethostname()
 
 
-def url_of(scheme: str, host: str, port: int) -> str:
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+def listening(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, str]) -> Addresses:
+def urls_of(scheme: str, host: str, ports: tuple[int, int]) -> tuple[str, str]:
+    """The URLs of the gateway for tables and for queues; the second is empty without a port."""
+    of_tables, of_queue = (f"{scheme}://{listening(host, port)}" for port in ports)
+    return of_tables, of_queue if ports[1] else ""
+
+
+def addresses(
+    gateway: str, upstream: str, account: str, environ: Mapping[str, str], queue: str = ""
+) -> Addresses:
     """The addresses of a gateway for the application.
 
     Args:
         account: The account that the upstream's host names, or that of an emulator; empty for an
             emulator's usual one.
         environ: The environment, with the credential of the application.
+        queue: The URL of the gateway for queues; empty if there is none.
 
     Raises:
         SetupError: the credential is malformed, or for another account or endpoint.
@@ -104,19 +127,21 @@ def addresses(gateway: str, upstream: str, account: str, environ: Mapping[str, s
             with contextlib.suppress(SetupError):
                 emulated, account = credential_for(address, "", environ)
         url = f"{gateway}/{account}"
-        return Addresses(endpoint=url, connection_string=_connection_string(url, emulated, account))
+        queue = queue and f"{queue}/{account}"
+        text = _connection_string(url, queue, emulated, account)
+        return Addresses(endpoint=url, queue_endpoint=queue, connection_string=text)
     if not any(environ.get(name, "").strip() for name in SECRET_VARIABLES):
         # Such as an application that asks for bearer tokens.
-        return Addresses(endpoint=gateway)
+        return Addresses(endpoint=gateway, queue_endpoint=queue)
     credential, account = credential_for(address, account, environ)
-    return Addresses(
-        endpoint=gateway, connection_string=_connection_string(gateway, credential, account)
-    )
+    text = _connection_string(gateway, queue, credential, account)
+    return Addresses(endpoint=gateway, queue_endpoint=queue, connection_string=text)
 
 
-def _connection_string(url: str, credential: Secret, account: str) -> str:
+def _connection_string(url: str, queue: str, credential: Secret, account: str) -> str:
     start = f"DefaultEndpointsProtocol={urlsplit(url).scheme};AccountName={account}"
-    return f"{start};{credential.field};TableEndpoint={url};"
+    text = f"{start};{credential.field};TableEndpoint={url};"
+    return f"{text}QueueEndpoint={queue};" if queue else text
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +185,7 @@ def environment(
     Args:
         names: More variables for the connection string.
         authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
-        proxy: URL of the gateway as a proxy that intercepts the hosts of table endpoints.
+        proxy: URL of the gateway as a proxy that intercepts the hosts of tables and queues.
         local: Whether the endpoint is on this machine: no variable may lead elsewhere.
         keep: Variables that stay as they are.
 
@@ -168,17 +193,23 @@ def environment(
         SetupError: there is no connection string for ``names``.
     """
     made = dict(environ)
-    text = found.connection_string + (_BLOBS_AND_QUEUES if local else "")
+    text = found.connection_string
+    if local:
+        text += _BLOBS
+        if not found.queue_endpoint:
+            text += f"QueueEndpoint={_QUEUES}/{EMULATOR_ACCOUNT};"
     leads = leads_of(environ) if local else {}
     led = {name: lead for name, lead in leads.items() if name not in keep}
     for name, lead in led.items():
         value = text
         if lead is not Lead.CONNECTION_STRING:
-            value = _instead(lead, environ[name], found.endpoint, intercepted=bool(proxy))
+            value = _instead(lead, environ[name], found, intercepted=bool(proxy))
         made[name] = value
         if not value:
             del made[name]
     made[ENDPOINT] = found.endpoint
+    if found.queue_endpoint:
+        made[QUEUE_ENDPOINT] = found.queue_endpoint
     if names and not found.connection_string:
         raise SetupError(
             f"--env {names[0]}: there is no connection string without a credential: set "
@@ -211,17 +242,21 @@ def environment(
     )
 
 
-def _instead(lead: Lead, value: str, endpoint: str, *, intercepted: bool) -> str:
+def _instead(lead: Lead, value: str, found: Addresses, *, intercepted: bool) -> str:
     """The value in place of one that leads elsewhere; empty for no variable at all.
 
-    Where the hosts of table endpoints are intercepted, an account leads to the gateway. Its secrets
-    do not reach an application that does without the proxy.
+    Where the hosts of tables and queues are intercepted, an account leads to the gateway. Its
+    secrets do not reach an application that does without the proxy.
     """
-    if lead is Lead.URL and not (intercepted and is_table_host(urlsplit(value).hostname or "")):
-        return endpoint
+    if lead is Lead.URL and not (intercepted and _is_intercepted(urlsplit(value).hostname or "")):
+        return found.queue_endpoint if leads_to_queue(value) else found.endpoint
     if not intercepted:
         return ""
     return EMULATOR_KEY if lead is Lead.KEY else without_secrets(value, EMULATOR_KEY)
+
+
+def _is_intercepted(host: str) -> bool:
+    return is_table_host(host) or is_queue_host(host)
 
 
 def _no_proxy(environ: Mapping[str, str]) -> str:
@@ -229,11 +264,11 @@ def _no_proxy(environ: Mapping[str, str]) -> str:
 
 
 def _has_tables(entry: str) -> bool:
-    """Whether an entry of NO_PROXY is about a table endpoint."""
+    """Whether an entry of NO_PROXY is about an endpoint of tables or queues."""
     name = entry.lower().partition(":")[0].lstrip("*.")
     return (
         not name
-        or is_table_host(name)
+        or _is_intercepted(f"x.{name}")
         or any(pattern.endswith(f".{name}") for pattern in TABLE_HOSTS)
     )
 

@@ -25,7 +25,7 @@ import psutil
 from harness import startup
 from harness.endpoint.address import TABLE_HOSTS
 from harness.endpoint.azurite import process as azurite
-from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, STAND_IN_ACCOUNT
+from harness.endpoint.credential import EMULATOR_ACCOUNT, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
@@ -34,22 +34,34 @@ from harness.metrics.otlp import OtlpExport
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
+from harness.model.services.service import Server
 from harness.report.export.run_folder import write_run
 from harness.trace.head import BODIES, TraceHead
 from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
 from harness.watch.joining import create_marks
 from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
-from harness.watch.outputs import LIVE_EVERY_S, LiveLine, LivePage, exposed, note_limits, shown
+from harness.watch.outputs import (
+    LIVE_EVERY_S,
+    LiveLine,
+    LivePage,
+    announcement,
+    exposed,
+    note_limits,
+    shown,
+)
 from harness.watch.variables import (
     Addresses,
     addresses,
     environment,
     host_elsewhere,
     host_here,
-    url_of,
+    listening,
+    queue_upstream_of,
+    urls_of,
 )
 from harness.watch.watched_run import (
+    EMULATED_QUEUE_PORT,
     EMULATOR_PORT,
     WatchedRun,
     WatchEnd,
@@ -85,11 +97,12 @@ class Watch:
         self._processes: list[MeteringProcess] = []
         self._lost: set[str] = set()
         self._application: Application | None = None
-        self._azurite: azurite.AzuriteProcess | None = None
+        self._azurites: list[azurite.AzuriteProcess] = []
         self._run: WatchedRun
         self._limits = load_limits(options.limits)
         self._line: LiveLine
-        self._gateway_url = self._url_elsewhere = ""
+        # Those of tables and of queues.
+        self._urls_here = self._urls_elsewhere = ("", "")
         self._authority: Path | None = None
         self._cpu = CpuMeter()
         self._second = 0
@@ -110,15 +123,17 @@ class Watch:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._taken_signals())
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="table-watch-")))
-            upstream = self._upstream(stack)
-            self._start_gateways(stack, upstream, folder)
+            upstream, queue_upstream = self._upstreams(stack)
+            self._start_gateways(stack, upstream, queue_upstream, folder)
             self._line = LiveLine(self._run)
             self._open_pages(stack)
             found, elsewhere = (
-                addresses(url, upstream, self._account, self._environ)
-                for url in (self._gateway_url, self._url_elsewhere)
+                addresses(urls[0], upstream, self._account, self._environ, urls[1])
+                for urls in (self._urls_here, self._urls_elsewhere)
             )
-            self._announce(found, elsewhere)
+            proxy = self._urls_here[0]
+            for line in announcement(self._options, found, elsewhere, proxy, self._authority):
+                self._say(line)
             if self._options.command and not self._signals:
                 self._start_command(stack, found)
             self._follow()
@@ -147,20 +162,31 @@ class Watch:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _upstream(self, stack: contextlib.ExitStack) -> str:
-        if self._options.upstream is not None:
-            return self._options.upstream
-        self._azurite = stack.enter_context(azurite.start_azurite())
-        return self._azurite.endpoint.url.rsplit("/", 1)[0]
+    def _upstreams(self, stack: contextlib.ExitStack) -> tuple[str, str]:
+        """The endpoints of tables and of queues; the second is empty if none is known."""
+        charges = self._options.plan.kind.charges
+        if (upstream := self._options.upstream) is not None:
+            return upstream, "" if charges else queue_upstream_of(upstream)
+        servers: tuple[Server, ...] = ("table",) if charges else ("table", "queue")
+        # They start side by side: each takes a second.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            starts = [pool.submit(azurite.start_azurite, service=server) for server in servers]
+        for start in starts:
+            if start.exception() is None:
+                self._azurites.append(stack.enter_context(start.result()))
+        urls = [start.result().endpoint.url.rsplit("/", 1)[0] for start in starts]
+        return urls[0], "" if charges else urls[1]
 
     @property
     def _account(self) -> str:
         """The account that the application is given; empty for the usual one."""
-        if self._azurite is not None and self._options.plan.kind.charges:
+        if self._azurites and self._options.plan.kind.charges:
             return STAND_IN_ACCOUNT
         return self._options.account
 
-    def _start_gateways(self, stack: contextlib.ExitStack, upstream: str, folder: Path) -> None:
+    def _start_gateways(
+        self, stack: contextlib.ExitStack, upstream: str, queue_upstream: str, folder: Path
+    ) -> None:
         options, plan = self._options, self._options.plan
         host, port = options.listen
         certificate = ""
@@ -170,14 +196,16 @@ class Watch:
             if options.remote:
                 intercepts, account = urlsplit(upstream).hostname or "", ""
         if options.tls or options.proxy:
-            more = TABLE_HOSTS if options.proxy else ()
+            of_queue = [host.replace(".table.", ".queue.") for host in TABLE_HOSTS]
+            more = (*TABLE_HOSTS, *of_queue) if options.proxy else ()
             _, self._authority = made_certificate(folder, host_elsewhere(host), more)
             certificate = str(self._authority.with_name("server.pem"))
         proxies = child_environment(self._environ, "*_PROXY") if options.proxy else {}
         epoch_s = epoch_now_s()
         clock = steady_clock(epoch_s)
         self._run = WatchedRun(plan, clock, options.aliases, self._trace(stack, clock))
-        marks = ""
+        # Where applications look for an emulator, they look for its queues too.
+        marks, queue_port = "", EMULATED_QUEUE_PORT if port == EMULATOR_PORT else 0
         if plan.processes > 1:
             create_marks(folder / "marks")
             marks = str(folder / "marks")
@@ -185,7 +213,9 @@ class Watch:
             settings = MeteringSettings(
                 name=f"gateway-{number + 1}",
                 upstream=upstream,
-                listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+                listen=listening(host, port),
+                queue_upstream=queue_upstream,
+                queue_listen=listening(host, queue_port),
                 limits=str(options.limits.absolute()),
                 certificate=certificate,
                 intercepts=intercepts,
@@ -205,12 +235,13 @@ class Watch:
             report = process.first_report()
             # The other processes share the port that the first one was given.
             port = int(report.url.rpartition(":")[2])
-            scheme = "https" if options.tls else "http"
-            name = plan.kind.sdk_host or host_here(host)
-            self._gateway_url = url_of(scheme, name, port)
-            self._url_elsewhere = url_of(scheme, host_elsewhere(host), port)
+            queue_port = int(report.queue_url.rpartition(":")[2] or 0)
             self._processes.append(process)
             self._run.take_report(settings.name, report)
+        ports = port, queue_port
+        scheme = "https" if options.tls else "http"
+        self._urls_here = urls_of(scheme, plan.kind.sdk_host or host_here(host), ports)
+        self._urls_elsewhere = urls_of(scheme, host_elsewhere(host), ports)
         self._run.know(at_emulator=port == EMULATOR_PORT, tls=options.tls, proxy=options.proxy)
         self._gateway_psutil = {
             process.settings.name: psutil.Process(process.pid) for process in self._processes
@@ -253,33 +284,6 @@ class Watch:
     def _exposed(self) -> Exposed:
         return exposed(self._run, self._record)
 
-    def _announce(self, here: Addresses, elsewhere: Addresses) -> None:
-        """Say how the gateway is reached: on this machine, and from others."""
-        options, plan = self._options, self._options.plan
-        self._say(f"gateway:    {here.endpoint} -> {plan.host}, {plan.described}")
-        if elsewhere != here:
-            self._say(f"elsewhere:  {elsewhere.endpoint} for other machines")
-        if options.proxy:
-            self._say(f"proxy:      {self._gateway_url} for the hosts of table endpoints")
-        if self._authority is not None:
-            self._say(f"authority:  {self._authority} (to be trusted by clients)")
-        if options.remote:
-            limit = "an unlimited number of" if plan.budget is None else f"up to {plan.budget:,}"
-            self._say(f"account:    {options.account} may be billed for {limit} transactions")
-        if options.command:
-            return
-        self._say("To watch an application, start it with:")
-        if EMULATOR_KEY in elsewhere.connection_string:
-            # The emulator's published key is no secret.
-            self._say(f"  export AZURE_STORAGE_CONNECTION_STRING='{elsewhere.connection_string}'")
-        self._say(f"  export AZURE_TABLES_ENDPOINT={elsewhere.endpoint}")
-        if EMULATOR_KEY not in elsewhere.connection_string:
-            self._say(
-                "  and in its connection string: "
-                f"TableEndpoint={elsewhere.endpoint} (key or SAS as before)"
-            )
-        self._say("Ctrl-C ends the watch.")
-
     def _start_command(self, stack: contextlib.ExitStack, found: Addresses) -> None:
         options = self._options
         command = with_addresses(
@@ -292,7 +296,7 @@ class Watch:
             found,
             names=options.env,
             authority=self._authority,
-            proxy=self._gateway_url if options.proxy else "",
+            proxy=self._urls_here[0] if options.proxy else "",
             local=not options.remote,
             keep=options.keep_env,
         )
@@ -329,7 +333,7 @@ class Watch:
             self._run.ended_by = self._end(now_s - begun_s)
 
     def _note_limits(self) -> None:
-        note_limits(self._run, self._limits, self._gateway_url, self._authority)
+        note_limits(self._run, self._limits, self._urls_here[0], self._authority)
 
     def _end(self, elapsed_s: float) -> WatchEnd | None:
         """What ends the watch now; None while it goes on."""
@@ -342,7 +346,7 @@ class Watch:
                 self._tell_of_children(application, "the watch waits for them")
         if self._lost:
             return WatchEnd.GATEWAY
-        if self._azurite is not None and not self._azurite.running:
+        if not all(process.running for process in self._azurites):
             return WatchEnd.ENDPOINT
         if self._run.tally.over_budget:
             return WatchEnd.BUDGET

@@ -34,6 +34,7 @@ from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.figures import counted
+from harness.model.partition import QUEUE_TABLE
 from harness.model.process import Clock
 from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
@@ -46,6 +47,7 @@ from harness.watch.joining import Joining
 from harness.watch.metering import MeteringReport
 
 EMULATOR_PORT = 10002
+EMULATED_QUEUE_PORT = 10001
 EMULATOR = f"127.0.0.1:{EMULATOR_PORT}"
 """Where applications with ``UseDevelopmentStorage=true`` look for an emulator."""
 
@@ -58,7 +60,7 @@ class Circumstances:
         failed: How the command failed: ``exit code 1``; empty if it did not.
         at_emulator: The gateway listens at `EMULATOR`.
         to_emulator: The command was connected to `EMULATOR`, where the gateway does not listen.
-        proxy: The gateway intercepts the hosts of table endpoints.
+        proxy: The gateway intercepts the hosts of tables and queues.
         removed: Variables that the command did not get, because they lead elsewhere.
     """
 
@@ -217,7 +219,11 @@ class WatchedRun:
         if self.trace is None:
             return ""
         self._record_blocks((), self.clock(), final=True)
-        self.trace.close(counted=self.ledger.counts.operations)
+        messages = self.tally.messages
+        notes = [f"{counted(messages, 'operation')} on messages of queues left out"]
+        self.trace.close(
+            counted=self.ledger.counts.operations - messages, notes=notes if messages else ()
+        )
         return self.trace.sentence
 
     def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:
@@ -309,7 +315,7 @@ class WatchedRun:
             attempts = sum(one.attempts_in_flight for one in self._states.values())
             attempts += self._joining.books.attempts_in_flight
             unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
-        tables = {part.partition.table for part in snapshot.partitions}
+        tables = {part.partition.table for part in snapshot.partitions} - {"", QUEUE_TABLE}
         # Without conditions, a watch that is too short has not failed.
         enough = evidence.shortcoming is None or not conditions
         record = assembled(
@@ -330,7 +336,7 @@ class WatchedRun:
                 kind=str(kind),
                 described=plan.described,
                 host=plan.host,
-                table=", ".join(sorted(tables - {""})),
+                table=", ".join(sorted(tables)),
             ),
             session=SESSION,
             ended_by=ended_by,

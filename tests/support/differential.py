@@ -13,13 +13,21 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_CHANGES = frozenset(("date", "x-ms-request-id", "x-ms-client-request-id"))
+from azure.core.exceptions import AzureError
+from azure.core.pipeline.transport import RequestsTransport
+
+from harness.endpoint.endpoint import Endpoint
+from tests.support.python_script import Step
+
+_CHANGES = frozenset(("date", "x-ms-request-id", "x-ms-client-request-id", "x-ms-popreceipt"))
 """Header fields that differ between any two answers."""
 _HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length"))
 """Header fields that are of one connection, or say how a body is framed."""
 
 _TIME = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d(?::|%3A)\d\d(?::|%3A)\d\d(?:\.\d+)?Z", re.IGNORECASE)
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_DATE = re.compile(r"\w{3}, \d\d \w{3} 20[2-9]\d \d\d:\d\d:\d\d GMT")
+_RECEIPT = re.compile(r"(<PopReceipt>|pop_receipt': '|popReceipt\":\")[\w+/=]+")
 _DATETIME = re.compile(r"datetime\.datetime\(20[2-9]\d,(?: \d+,)+ tzinfo=[\w.]+\)")
 _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>")
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
@@ -84,7 +92,8 @@ class Answer:
 
 
 def _plain(text: str, authority: str) -> str:
-    return _ID.sub("<id>", _TIME.sub("<time>", text.replace(authority, "<host>")))
+    text = _TIME.sub("<time>", _DATE.sub("<date>", text.replace(authority, "<host>")))
+    return _ID.sub("<id>", _RECEIPT.sub(r"\1<receipt>", text))
 
 
 def plain(value: object, authority: str) -> str:
@@ -123,3 +132,53 @@ def gateway_counts(counters: bytes) -> Counts:
     for row in json.loads(counters)["counts"]:
         found[row["table"].lower(), row["partition"], row["sent"]] += row["requests"]
     return found
+
+
+class Recorder:
+    """Keeps the answers to the step in hand, and what each step returned or raised."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.answers: list[Answer] = []
+        self.results: list[str] = []
+        self.step: Step | None = None
+
+    def note(self, request: Any, response: Any) -> None:
+        """Keep an answer."""
+        assert self.step is not None
+        step, name = self.step, "x-ms-client-request-id"
+        echoed = response.headers.get(name)
+        self.answers.append(
+            Answer(
+                label=step.label,
+                table=step.table,
+                partition=step.partition,
+                status=response.status_code,
+                headers=tuple(response.headers.items()),
+                body=response.content,
+                same_id=None if echoed is None else echoed == request.headers.get(name),
+            )
+        )
+
+    def result(self, value: object) -> None:
+        """Keep the result of the step."""
+        assert self.step is not None
+        if isinstance(value, AzureError):
+            value = type(value).__name__, getattr(value, "error_code", ""), value.message
+        self.results.append(f"{self.step.label}: {plain(value, self.endpoint.host)}")
+
+
+class SyncTransport(RequestsTransport):  # type: ignore[misc]
+    """The transport of the SDK; the recorder sees each answer."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def send(self, request: Any, **said: Any) -> Any:
+        response = super().send(request, **said)
+        if said.get("stream"):
+            # The answer to a transaction.
+            response.read()
+        self._recorder.note(request, response)
+        return response

@@ -51,9 +51,11 @@ class NpmPackages:
 
 JS_SDK = NpmPackages("js_sdk")
 """The table SDK for JavaScript."""
+JS_QUEUE_SDK = NpmPackages("js_queue_sdk")
+"""The queue SDK for JavaScript."""
 WEB_APPLICATION = NpmPackages("web_application")
 """A small web application that keeps its data in tables: the blog in Microsoft's ``azure``."""
 
 if __name__ == "__main__":
-    for packages in (JS_SDK, WEB_APPLICATION):
+    for packages in (JS_SDK, JS_QUEUE_SDK, WEB_APPLICATION):
         packages.install()

@@ -2,7 +2,8 @@
 
 Source: performance checklist, "Entities per second (storage account)" and "Query density": each
 entity that is inserted, updated, deleted or scanned counts, whether or not a query returns it. A
-refused request does not count.
+refused request does not count. A message that is put, got, peeked at, updated or deleted counts as
+an entity (data partitioning strategies, "Partitioning Azure storage queues": messages a second).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Count:
     Attributes:
         entities: Entity count by the rule of the targets: written or scanned entities.
         returned: Entities in the answer.
-        estimated: ``entities`` if scanned keys may be unknown, else 0.
+        estimated: ``entities`` if scanned keys may be unknown, or messages were not counted but are
+            the most that were asked for; else 0.
         charged: Request units in hundredths, where the limits are in request units.
     """
 
@@ -58,6 +60,13 @@ def count_of(asked: Asked, answered: Answered) -> Count:
     if entities == 1:
         return _ONE_RETURNED if asked.kind is _POINT_QUERY and answered.succeeded else _ONE
     return Count(entities=entities)
+
+
+def received_count(asked: Asked, answered: Answered) -> tuple[Count, Mapping[str | None, int]]:
+    """Return the count of a request that gets messages, and the messages by queue."""
+    messages = answered.returned
+    estimated = 0 if answered.certain else messages
+    return Count(entities=messages, returned=messages, estimated=estimated), answered.found
 
 
 def query_count(

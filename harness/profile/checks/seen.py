@@ -19,6 +19,7 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
+from harness.model.partition import QUEUE_TABLE, Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
 from harness.model.services import service_of_session
 from harness.model.services.service import PUBLISHED, LimitUnit, Service, Targets
@@ -268,6 +269,12 @@ class Seen:
     def targets(self) -> Targets:
         """Those of the service, or the published ones where its limits are others."""
         return self.service.targets or PUBLISHED
+
+    @property
+    def hottest_is_queue(self) -> bool:
+        """Whether the partition with the largest share is a queue: alone, or beside tables."""
+        of_queue = Partition.named(self.shares.hottest).table == QUEUE_TABLE
+        return of_queue or self.limited_in is LimitUnit.MESSAGES
 
     @property
     def over_partitions(self) -> list[QuerySeen]:

@@ -82,7 +82,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
     # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
     moves = seen.recorded or severity is Severity.FINE
     growing = moves and any(table.growth for table in seen.several)
-    if not shares.hottest_share or seen.hot_row or growing:
+    if not shares.hottest_share or seen.hot_row or growing or seen.hottest_is_queue:
         return None
     setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
     share, reached = shares.hottest_share, shares.account_rate_at(seen.targets.partition)
@@ -177,14 +177,14 @@ def hot_range(seen: Seen) -> Assessment | None:
 @practice(
     "no queue takes more than its share of the messages",
     "keys.partition_key",
-    applies=MESSAGE_LIMITS,
+    applies=MESSAGE_LIMITS | ENTITY_LIMITS,
     relieves=("partition",),
 )
 @says(STRATEGIES, _OF_QUEUES, "one server holds a queue, which handles up to 2,000 messages/s")
 @remedy("Use a queue for each functional area of the application, or several for one.")
 def hot_queue(seen: Seen) -> Assessment | None:
     shares, target = seen.shares, seen.targets.partition
-    if not shares.hottest_share:
+    if not shares.hottest_share or not seen.hottest_is_queue:
         return None
     share, peak = shares.hottest_share, seen.peak
     why = f"Queue {shares.hottest!r} takes {percent(share)} of the messages"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from harness.gateway.operations import operation_of
 from harness.gateway.requests import read_request
 from harness.model.figures import counted
-from harness.model.operation import LOGGED_AS, Kind, Operation, new_operation
+from harness.model.operation import LOGGED_AS, MESSAGE_KINDS, Kind, Operation, new_operation
 from harness.model.outcome import (
     Attempt,
     Fault,
@@ -34,7 +34,10 @@ JOINED_WITHIN_S = 130.0
 120 s."""
 MOST_PENDING = 10_000
 
-_KINDS = {name.lower(): kind for kind, name in LOGGED_AS.items()} | {"getentity": Kind.POINT_QUERY}
+_KINDS = {
+    **{name.lower(): kind for kind, name in LOGGED_AS.items() if kind not in MESSAGE_KINDS},
+    "getentity": Kind.POINT_QUERY,
+}
 _SUCCESSES = ("Success", "SASSuccess", "AnonymousSuccess", "OAuthSuccess")
 _CODES = {"ThrottlingError": "ServerBusy", "TimeoutError": "OperationTimedOut"}
 """Error codes by the ending of a status message. Where a log has the error code itself, as newer

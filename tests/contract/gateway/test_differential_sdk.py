@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from azure.core.exceptions import AzureError
 from azure.core.paging import ItemPaged
-from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
+from azure.core.pipeline.transport import AioHttpTransport
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables import aio as async_tables
 
@@ -21,9 +21,17 @@ from harness.endpoint.azurite.process import AzuriteProcess, node, start_azurite
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.gateway.limits import limits_path
 from harness.gateway.process import GatewayProcess, start_gateway
-from tests.support.differential import Answer, differences, gateway_counts, own_counts, plain
+from tests.support.differential import (
+    Answer,
+    Recorder,
+    SyncTransport,
+    differences,
+    gateway_counts,
+    own_counts,
+    plain,
+)
 from tests.support.npm_packages import JS_SDK
-from tests.support.python_script import TABLE, Step, steps
+from tests.support.python_script import TABLE, steps
 from tests.support.sdk import account_key, named_key
 
 pytestmark = [
@@ -36,56 +44,6 @@ pytestmark = [
 NO_RETRIES = {"retry_total": 0}
 RAISED = (AzureError, HTTPException, ValueError, TypeError)
 """What the SDK raises; of `http.client`, where Azurite's answer to a transaction is malformed."""
-
-
-class Recorder:
-    """Keeps the answers to the step in hand, and what each step returned or raised."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
-        self.answers: list[Answer] = []
-        self.results: list[str] = []
-        self.step: Step | None = None
-
-    def note(self, request: Any, response: Any) -> None:
-        """Keep an answer."""
-        assert self.step is not None
-        step, name = self.step, "x-ms-client-request-id"
-        echoed = response.headers.get(name)
-        self.answers.append(
-            Answer(
-                label=step.label,
-                table=step.table,
-                partition=step.partition,
-                status=response.status_code,
-                headers=tuple(response.headers.items()),
-                body=response.content,
-                same_id=None if echoed is None else echoed == request.headers.get(name),
-            )
-        )
-
-    def result(self, value: object) -> None:
-        """Keep the result of the step."""
-        assert self.step is not None
-        if isinstance(value, AzureError):
-            value = type(value).__name__, getattr(value, "error_code", ""), value.message
-        self.results.append(f"{self.step.label}: {plain(value, self.endpoint.host)}")
-
-
-class SyncTransport(RequestsTransport):  # type: ignore[misc]
-    """The transport of the SDK; the recorder sees each answer."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def send(self, request: Any, **said: Any) -> Any:
-        response = super().send(request, **said)
-        if said.get("stream"):
-            # The answer to a transaction.
-            response.read()
-        self._recorder.note(request, response)
-        return response
 
 
 class AsyncTransport(AioHttpTransport):  # type: ignore[misc]

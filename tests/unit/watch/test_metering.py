@@ -13,7 +13,9 @@ from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
 
 def report_of(observer: Observer, *, final: bool) -> MeteringReport:
-    return MeteringReport.of(observer, "http://127.0.0.1:1", START_S, final=final)
+    return MeteringReport.of(
+        observer, ["http://127.0.0.1:2", "http://127.0.0.1:1"], START_S, final=final
+    )
 
 
 def test_reports_are_read_as_they_were_written() -> None:
@@ -37,7 +39,7 @@ def test_reports_are_read_as_they_were_written() -> None:
     assert (first.final, last.final) == (False, True)
     assert (first.in_flight, first.attempts_in_flight) == (1, 1)
     for report in (first, last):
-        assert report.url == "http://127.0.0.1:1"
+        assert (report.url, report.queue_url) == ("http://127.0.0.1:1", "http://127.0.0.1:2")
         assert report.tally.succeeded_after == {2: 30}
         receiver.merge(report.delta)
     merged, expected = (

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Disposition
+from harness.gateway.dialect import Dialect
 from harness.gateway.headers import Headers
 from harness.gateway.key_ranges import compared_properties
 from harness.gateway.messages import Request
 from harness.gateway.operations import operation_of
 from harness.gateway.proxy import Received
-from harness.gateway.requests import read_request
+from harness.gateway.queue_requests import QueueDialect, is_about_messages
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import FOLDED
@@ -53,7 +54,8 @@ def request(
         fields["X-MS-Client-Request-ID"] = id
     found = Headers.of(fields)
     made = Request(method, target, "127.0.0.1:1", "http", found, body, True, "1.1", Here())
-    return Received(made, read_request(method, target, found, body), START_S)
+    dialect = QueueDialect() if is_about_messages(target) else Dialect()
+    return Received(made, dialect.read(method, target, found, body), START_S, dialect)
 
 
 def upsert(row: str = "r", *, key: str = "p", id: str = "", **headers: str) -> Received:

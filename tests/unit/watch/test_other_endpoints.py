@@ -25,6 +25,8 @@ SAS = "sv=2019-02-02&ss=bt&srt=sco&sp=rwdlacu&sig=c2ln"
         ("ANY", "http://127.0.0.1:10002/devstoreaccount1", "url"),
         ("ANY", f"https://acme.table.core.windows.net/orders?{SAS}", "text"),
         ("ANY", "store: acme.table.core.chinacloudapi.cn", "text"),
+        ("ANY", "https://acme.queue.core.windows.net/", "url"),
+        ("ANY", "http://127.0.0.1:10001/devstoreaccount1", "url"),
         ("ANY", "https://acme.blob.core.windows.net/", None),
         ("ANY", "https://acme.documents.azure.com:443/", None),
         ("ANY", "http://127.0.0.1:10000/devstoreaccount1", None),

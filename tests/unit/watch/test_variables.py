@@ -17,7 +17,8 @@ from harness.watch.variables import (
     environment,
     host_elsewhere,
     host_here,
-    url_of,
+    queue_upstream_of,
+    urls_of,
 )
 
 GATEWAY = "http://127.0.0.1:5"
@@ -155,7 +156,8 @@ def test_a_gateway_at_every_address_has_names(listening: str, here: str) -> None
     else:
         assert elsewhere
         assert not is_every_address(elsewhere)
-    assert url_of("https", "::1", 5) == "https://[::1]:5"
+    assert urls_of("https", "::1", (5, 6)) == ("https://[::1]:5", "https://[::1]:6")
+    assert urls_of("http", "127.0.0.1", (5, 0)) == ("http://127.0.0.1:5", "")
 
 
 HERE = Addresses(endpoint="http://127.0.0.1:5/devstoreaccount1", connection_string="C;")
@@ -250,3 +252,34 @@ def test_a_kept_variable_that_leads_elsewhere_is_named() -> None:
     made = environment(environ, HERE, local=True, keep=[*environ, "ABSENT"])
     assert made.lines == ["kept:       AZURE_STORAGE_ACCOUNT, for another endpoint"]
     assert environment(environ, HERE, keep=[*environ]).lines == []
+
+
+@pytest.mark.parametrize(
+    ("tables", "queues"),
+    [
+        ("http://127.0.0.1:10002", "http://127.0.0.1:10001"),
+        ("https://acme.table.core.windows.net", "https://acme.queue.core.windows.net"),
+        ("https://acme.z07.table.storage.azure.net", "https://acme.z07.queue.storage.azure.net"),
+        ("https://acme.table.cosmos.azure.com", ""),
+        ("https://tables.example", ""),
+    ],
+)
+def test_the_queues_of_an_account_are_found_by_its_tables(tables: str, queues: str) -> None:
+    """Cosmos DB has none, and of a custom domain they are not known."""
+    assert queue_upstream_of(tables) == queues
+
+
+def test_queues_have_an_endpoint_of_their_own() -> None:
+    """It is in the connection string, in a variable, and in place of a URL that led elsewhere."""
+    found = addresses(GATEWAY, "http://127.0.0.1:10002", "", {}, "http://127.0.0.1:6")
+    queues = "http://127.0.0.1:6/devstoreaccount1"
+    assert fields(found.connection_string)["QueueEndpoint"] == found.queue_endpoint == queues
+    environ = {
+        "JOBS_URL": "https://acme.queue.core.windows.net/",
+        "LOCAL_JOBS": "http://localhost:10001/devstoreaccount1",
+        "TABLES_URL": AZURE,
+    }
+    made = environment(environ, found, local=True).variables
+    assert made["AZURE_STORAGE_QUEUE_ENDPOINT"] == queues
+    assert made["JOBS_URL"] == made["LOCAL_JOBS"] == queues
+    assert made["TABLES_URL"] == found.endpoint
