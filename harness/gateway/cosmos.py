@@ -17,12 +17,10 @@ from harness.gateway.demand import Place
 from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked
-from harness.gateway.rules.autoscale import scaled_to_ru_per_s
 from harness.gateway.rules.charging import asked_of, charged_for
-from harness.gateway.rules.sizes import keys_too_long, too_large
+from harness.gateway.rules.sizes import Growth, VolumeRule, keys_too_long, too_large
 from harness.gateway.rules.splitting import Split, SplittingRule
-from harness.gateway.rules.throughput import ThroughputRule
-from harness.gateway.rules.volume import Growth, VolumeRule
+from harness.gateway.rules.throughput import ThroughputRule, scaled_to_ru_per_s
 from harness.model.outcome import PARTITION_FULL_SUBSTATUS
 from harness.model.request_units import HUNDREDTHS
 

@@ -5,6 +5,11 @@ throughput is divided evenly among the physical partitions, and none can have mo
 A request that arrives when the share of the second is used up is answered with 429. Assumed: shares
 begin with each second of UTC, what is left over is lost, and what was charged beyond the share is
 taken from the next seconds.
+
+Autoscale, off unless asked for, refuses by the shares of the maximum too. Source: "Create Azure
+Cosmos DB containers and databases with autoscale throughput": the throughput scales at once between
+10 % of the maximum and the maximum, according to the physical partition that uses most of its
+share, and each hour is billed with the highest RU/s of that hour.
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.rules.burst_capacity import BurstCapacity
 from harness.model.physical_partitions import share_ru_per_s
 from harness.model.request_units import RU
+
+_LEAST_SHARE = 0.1
 
 
 @dataclasses.dataclass(slots=True)
@@ -99,3 +106,14 @@ class ThroughputRule:
             budget.second = second
             budget.used = 0
         return budget
+
+
+def scaled_to_ru_per_s(limits: RequestUnitLimits, busiest: float) -> float | None:
+    """The RU/s that the stand-in scaled to, or None without autoscale.
+
+    Args:
+        busiest: The most that a physical partition used in one second, as a share of its own.
+    """
+    if not limits.autoscale:
+        return None
+    return limits.provisioned_ru_per_s * min(1.0, max(_LEAST_SHARE, busiest))

@@ -13,7 +13,7 @@ from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered
 from harness.gateway.requests import Asked, RowWrite, Weight
-from harness.gateway.rules.volume import VolumeRule
+from harness.gateway.rules.sizes import VolumeRule
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 
