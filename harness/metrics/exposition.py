@@ -201,7 +201,7 @@ class RunState(Collector):
         yield _durations(exposed.run_id, exposed.snapshot)
         yield _percentiles(exposed.run_id, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
-        targets = {} if held is None else dataclasses.asdict(held)
+        targets = {} if held is None else {"partition": held.partition, "account": held.account}
         yield families.gauge(
             "aztables_target_entities_per_second",
             "Targets for entities of 1 KiB; aztables_run_info tells published from raised ones.",

@@ -53,11 +53,14 @@ class LimitUnit(enum.Enum):
 class Targets:
     """Entities a second that one partition and one account serve, as published or as raised.
 
-    The account's is infinite where no document names one.
+    Attributes:
+        account: Infinite where no document names one.
+        published: Those of the service where these are raised; None where these are published.
     """
 
     partition: float
     account: float = math.inf
+    published: Targets | None = dataclasses.field(default=None, compare=False)
 
     @property
     def of_account(self) -> float | None:
@@ -66,8 +69,8 @@ class Targets:
 
     def word(self, scope: Scope) -> str:
         """What a target is called: one that is not the published one is a raised target."""
-        published = getattr(self, scope) in (getattr(PUBLISHED, scope), math.inf)
-        return "target" if published else RAISED
+        published = self.published or self
+        return "target" if getattr(self, scope) == getattr(published, scope) else RAISED
 
     def named(self, scope: Scope) -> str:
         return f"{self.word(scope)} of {number(getattr(self, scope))}"
@@ -80,13 +83,13 @@ class Targets:
     @property
     def note(self) -> str:
         """A sentence where they are not the published ones; else empty."""
-        if self.origin == "published":
+        if self.published is None or self.origin == "published":
             return ""
         return (
             f"Targets are those of an account with raised limits (endpoint.targets): "
             f"{number(self.partition)} entities/s for a partition and {number(self.account)} for "
-            f"the account. The published ones are {number(PUBLISHED.partition)} and "
-            f"{number(PUBLISHED.account)}."
+            f"the account. The published ones are {number(self.published.partition)} and "
+            f"{number(self.published.account)}."
         )
 
 
@@ -180,10 +183,14 @@ class Service:
         return self.limits is not LimitUnit.UNDOCUMENTED
 
     def held_to(self, targets: Targets | None) -> Service:
-        """The same with raised targets, if it has targets at all; None changes nothing."""
-        if targets is None or self.targets is None:
+        """The same with raised targets, if a partition and an account have published ones.
+
+        None changes nothing.
+        """
+        if targets is None or self.targets is None or self.targets.of_account is None:
             return self
-        return dataclasses.replace(self, targets=targets)
+        raised = dataclasses.replace(targets, published=self.targets)
+        return dataclasses.replace(self, targets=raised)
 
     def __str__(self) -> str:
         return self.name

@@ -352,9 +352,7 @@ class Seen:
     @property
     def limited_in(self) -> LimitUnit:
         """What the limits of the service count, by which practices apply."""
-        if self.without_rows is not None:
-            return self.without_rows.limits
-        return LimitUnit.ENTITIES if self.charges is None else LimitUnit.REQUEST_UNITS
+        return (self.without_rows or self.service).limits
 
     @property
     def without_rows(self) -> Service | None:
