@@ -7,9 +7,10 @@ process can be forked, and never more memory than `MEMORY`. It loads no extensio
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,17 +61,13 @@ class Engine:
         Raises:
             TraceError: the query failed; the message is the first line of the reason.
         """
-        try:
+        with self._explained():
             return self._connection.execute(sql, values or {}).fetchall()
-        except self._failures as error:
-            raise _failed(error) from error
 
     def columns(self, sql: str, values: Values) -> dict[str, np.ndarray[Any, Any]]:
         """The columns of a result; one with NULL is a masked array. Raises as `rows`."""
-        try:
+        with self._explained():
             return self._connection.execute(sql, values).fetchnumpy()
-        except self._failures as error:
-            raise _failed(error) from error
 
     def copy(
         self,
@@ -99,12 +96,11 @@ class Engine:
             form = f"{form}, KV_METADATA {{{pairs}}}"
             values |= {f"of_{name}": value for name, value in metadata.items()}
         try:
-            if table is not None:
-                self._connection.register("recorded", table)
-            self._execute(f"COPY ({select}) TO $unfinished ({form})", values, tell)
+            with self._explained():
+                if table is not None:
+                    self._connection.register("recorded", table)
+                self._execute(f"COPY ({select}) TO $unfinished ({form})", values, tell)
             os.replace(values["unfinished"], file)
-        except self._failures as error:
-            raise _failed(error) from error
         finally:
             Path(values["unfinished"]).unlink(missing_ok=True)
 
@@ -123,6 +119,16 @@ class Engine:
                 self._connection.interrupt()
                 raise
             running.result()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except self._failures as error:
+            raise _failed(error) from error
+        except RuntimeError as error:
+            # What DuckDB makes of a Ctrl-C.
+            raise KeyboardInterrupt from error
 
     def close(self) -> None:
         self._connection.close()

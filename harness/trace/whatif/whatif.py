@@ -8,6 +8,7 @@ import dataclasses
 import multiprocessing
 import signal
 from collections.abc import Generator, Mapping, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -19,6 +20,7 @@ from harness.measure.record.whatif import PhysicalPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import ranked
 from harness.model.errors import SetupError, cut
 from harness.model.process import search_rarely
+from harness.trace.engine import reason_of
 from harness.trace.head import TraceError
 from harness.trace.operations import ASSUMED_PROPERTIES
 from harness.trace.reader import Damage, Trace
@@ -128,14 +130,43 @@ class _Calculation:
 
 def _calculate(calculation: _Calculation, path: Path, parent: Connection) -> None:
     """Work of a process of its own: sends steps, and at last what was calculated or an error."""
-    # Ctrl-C reaches all processes of a terminal; the parent ends the others.
+    # Where no signal can be held back; see `_start`.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     search_rarely()
+    # Nobody listens once the parent was killed.
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            with contextlib.closing(_opened(path)) as trace:
+                parent.send(calculation.of(trace, lambda *step: parent.send(step)))
+        except SetupError as error:
+            parent.send(error)
+
+
+def _opened(path: Path) -> Trace:
+    """The trace that the parent has read; a `SetupError` if it cannot be read any more."""
     try:
-        with contextlib.closing(Trace(path)) as trace:
-            parent.send(calculation.of(trace, lambda *step: parent.send(step)))
-    except (SetupError, TraceError, OSError) as error:
-        parent.send(error)
+        return Trace(path)
+    except (TraceError, OSError) as error:
+        raise SetupError(
+            f"{cut(path.name)} cannot be read any more ({cut(reason_of(error))})"
+        ) from error
+
+
+def _start(child: SpawnProcess) -> None:
+    """Start a process that never gets a Ctrl-C, which reaches all processes of a terminal.
+
+    The parent ends the others. While Python starts it would end with a stack trace.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        child.start()
+        return
+    # Its first start lets all signals through again.
+    resource_tracker.ensure_running()
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        child.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _side_by_side(
@@ -155,7 +186,7 @@ def _side_by_side(
                 number, calculation = waiting.popleft()
                 mine, its = context.Pipe(duplex=False)
                 child = context.Process(target=_calculate, args=(calculation, trace.path, its))
-                child.start()
+                _start(child)
                 its.close()
                 children[number], running[mine] = child, number
             for connection in {*running}.intersection(wait([*running])):

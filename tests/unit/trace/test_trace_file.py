@@ -7,6 +7,8 @@ import datetime as dt
 import itertools
 import random
 import resource
+import signal
+import threading
 from pathlib import Path
 
 import duckdb
@@ -18,6 +20,7 @@ from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Result, Scope
 from harness.trace.blocks import MOST_OPERATIONS
+from harness.trace.engine import Engine
 from harness.trace.head import TraceError, TraceHead
 from harness.trace.operations import TracedParts, TracedQuery
 from harness.trace.reader import Trace, files_of
@@ -440,3 +443,13 @@ def test_an_invalid_text_is_recorded_readably(tmp_path: Path) -> None:
     """Half of a surrogate pair, which is no text, is written as an escape."""
     (row,) = Trace(recorded([result(insert("a\ud800"), 1.0)], tmp_path / "a.parquet")).rows()
     assert row.row_key == "a\\ud800"
+
+
+def test_a_ctrl_c_interrupts_a_query() -> None:
+    """It ends a command as everywhere else, though DuckDB makes another error of it."""
+    engine = Engine()
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with contextlib.closing(engine), pytest.raises(KeyboardInterrupt):
+        engine.rows("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b")
+    timer.join()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
+import shutil
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -24,13 +30,13 @@ SCHEMES = [
 
 
 def calculated(
-    path: Path,
+    trace: Trace | Path,
     processes: int,
     progress: Progress = lambda step, operations: None,
     most_factor: float = 0.0,
 ) -> WhatIfRecord:
     return what_if(
-        Trace(path),
+        trace if isinstance(trace, Trace) else Trace(trace),
         SCHEMES,
         GatewayLimits(),
         name="made",
@@ -60,3 +66,30 @@ def test_an_ended_process_is_an_error_of_the_what_if() -> None:
     with pytest.raises(SetupError, match="ended with exit code -9"):
         calculated(TRACE, 2, kill, most_factor=10_000.0)
     assert not multiprocessing.active_children()
+
+
+def test_a_ctrl_c_leaves_a_process_that_starts_alone() -> None:
+    """It reaches all processes of a terminal: the parent alone ends the others."""
+
+    def interrupt() -> None:
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.001)
+        for child in children:
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    assert calculated(TRACE, 2) == calculated(TRACE, 1)
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_trace_that_vanished_is_named(tmp_path: Path) -> None:
+    """The processes open it again, and say why they cannot."""
+    copy = tmp_path / "copy.parquet"
+    shutil.copy(TRACE, copy)
+    with contextlib.closing(Trace(copy)) as trace:
+        copy.unlink()
+        with pytest.raises(SetupError, match=r"^copy\.parquet cannot be read any more \("):
+            calculated(trace, 2)
