@@ -27,6 +27,7 @@ from harness.endpoint.admin.probe import check
 from harness.endpoint.credential import EMULATOR_ACCOUNT, EMULATOR_KEY, Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
 from harness.model.errors import SetupError
+from harness.model.services.blobs import AZURITE_BLOBS
 
 pytestmark = pytest.mark.azurite
 
@@ -194,6 +195,15 @@ def test_an_answer_in_xml_is_read_too() -> None:
     raw = f"HTTP/1.1 403 No\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     with answering(raw) as endpoint:
         assert "the account is disabled" in problem(endpoint)
+
+
+def test_the_front_of_storage_is_not_taken_for_cosmos_db() -> None:
+    """What a firewall of an account refuses has the header of Cosmos DB, at any service."""
+    body = "<Error><Code>AuthorizationFailure</Code><Message>No.</Message></Error>"
+    head = f"HTTP/1.1 403 No\r\nServer: Microsoft-HTTPAPI/2.0\r\nContent-Length: {len(body)}"
+    with answering(f"{head}\r\n\r\n{body}".encode()) as endpoint:
+        blobs = dataclasses.replace(endpoint, kind=AZURITE_BLOBS)
+        assert "refuses the key for the account devstoreaccount1 (403 Auth" in problem(blobs)
 
 
 def test_a_closed_port_is_named() -> None:
