@@ -66,14 +66,15 @@ class VolumeRule:
     """Follows the stored bytes of each PartitionKey of each table.
 
     The sizes of at most ``most_rows`` rows are remembered. One more has the mean size of its
-    PartitionKey when it is updated or deleted, and counts as new when it is upserted.
+    PartitionKey when it is updated or deleted, and counts as new when it is upserted. Of as many
+    PartitionKeys what is stored is remembered. One more is never full, and never becomes smaller.
     """
 
     def __init__(self, limits: RequestUnitLimits, most_rows: int = MOST_ROWS) -> None:
         self._most_bytes = limits.logical_partition_bytes
         self._most_rows = most_rows
         self._tables: dict[str, dict[str, _Stored]] = {}
-        self._remembered = 0
+        self._keys = self._remembered = 0
 
     def exceeds(self, asked: Asked) -> bool:
         """Whether a write would store more with a PartitionKey than is allowed."""
@@ -91,20 +92,31 @@ class VolumeRule:
         growth: collections.Counter[str] = collections.Counter()
         table = self._tables.setdefault(asked.table, {})
         for key, row, before, after in self._changes(asked):
-            stored = table.setdefault(key, _Stored())
             by = (after or 0) - (before or 0)
+            growth[key] += by
+            stored = table.get(key)
+            if stored is None:
+                if after is None or self._keys >= self._most_rows:
+                    continue
+                stored = table[key] = _Stored()
+                self._keys += 1
             stored.bytes += by
             stored.entities += (after is not None) - (before is not None)
-            growth[key] += by
             self._remembered -= stored.sizes.pop(row, None) is not None
             if after is not None and self._remembered < self._most_rows:
                 stored.sizes[row] = after
                 self._remembered += 1
+            if not stored.entities:
+                # Sizes by the mean may leave some bytes.
+                growth[key] -= stored.bytes
+                del table[key]
+                self._keys -= 1
         return growth
 
     def dropped(self, table: str) -> Growth:
         """Forget a table that was deleted."""
         gone = self._tables.pop(table, {})
+        self._keys -= len(gone)
         self._remembered -= sum(len(stored.sizes) for stored in gone.values())
         return {key: -stored.bytes for key, stored in gone.items()}
 

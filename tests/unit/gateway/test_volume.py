@@ -148,6 +148,19 @@ def test_rows_beyond_the_memory_have_the_mean_size() -> None:
     assert rule.wrote(write("0", kind=Kind.DELETE)) == {"k": -1000}
 
 
+def test_keys_beyond_the_memory_are_never_full() -> None:
+    """They grow only; a key that stores nothing any more makes room for another."""
+    rule = VolumeRule(RequestUnitLimits(logical_partition_bytes=MOST), most_rows=2)
+    for key in "abc":
+        assert rule.wrote(write("1", key=key)) == {key: 1000}
+    assert rule.exceeds(write("2", MOST, key="b"))
+    assert not rule.exceeds(write("2", MOST, key="c"))
+    assert rule.wrote(write("1", kind=Kind.DELETE, key="c")) == {"c": 0}
+    assert rule.wrote(write("1", kind=Kind.DELETE, key="a")) == {"a": -1000}
+    rule.wrote(write("2", key="c"))
+    assert rule.exceeds(write("3", MOST, key="c"))
+
+
 KINDS = st.sampled_from([Kind.INSERT, Kind.UPSERT_REPLACE, Kind.UPSERT_MERGE, Kind.DELETE])
 
 
