@@ -155,18 +155,25 @@ def _opened(path: Path) -> Trace:
 def _start(child: SpawnProcess) -> None:
     """Start a process that never gets a Ctrl-C, which reaches all processes of a terminal.
 
-    The parent ends the others. While Python starts it would end with a stack trace.
+    The parent ends the others. A Ctrl-C takes effect at the end: Python would end with a stack
+    trace while it starts, and where the parent does not tell it everything.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        child.start()
-        return
-    # Its first start lets all signals through again.
-    resource_tracker.ensure_running()
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    held: list[int] = []
+    # The mask of a thread does not hold back what another thread gets.
+    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    masked = hasattr(signal, "pthread_sigmask")
     try:
+        if masked:
+            # Its first start lets all signals through again.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         child.start()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        if masked:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def _side_by_side(
@@ -185,7 +192,9 @@ def _side_by_side(
             while waiting and len(running) < processes:
                 number, calculation = waiting.popleft()
                 mine, its = context.Pipe(duplex=False)
-                child = context.Process(target=_calculate, args=(calculation, trace.path, its))
+                work = calculation, trace.path, its
+                # Python ends a daemon, also if a Ctrl-C comes before it is noted below.
+                child = context.Process(target=_calculate, args=work, daemon=True)
                 _start(child)
                 its.close()
                 children[number], running[mine] = child, number
@@ -214,11 +223,13 @@ def _received(connection: Connection, child: SpawnProcess) -> _Calculated | tupl
     """What a child sent; its error is raised here."""
     try:
         said = connection.recv()
-    except EOFError:
+    except (EOFError, OSError):
         child.join()
+        killed = (child.exitcode or 0) < 0
+        why = "if the memory of this machine is short, give fewer schemes at once"
         raise SetupError(
-            f"a process that calculated a scheme ended with exit code {child.exitcode}; if the "
-            "memory of this machine is short, give fewer schemes at once"
+            f"a process that calculated a scheme ended with exit code {child.exitcode}; "
+            f"{why if killed else 'its error is above'}"
         ) from None
     if isinstance(said, Exception):
         raise said
