@@ -98,7 +98,7 @@ class Sweep:
 
 
 class SweptPart(RecordPart):
-    """A table, or a container, that a killed run left behind."""
+    """A table, a container or a queue that a killed run left behind."""
 
     table: str
     host: str
@@ -107,6 +107,6 @@ class SweptPart(RecordPart):
 
 
 class SweepOutput(CommandOutput):
-    """The leftover tables or containers, deleted or not."""
+    """The leftover tables, containers or queues, deleted or not."""
 
     tables: tuple[SweptPart, ...]

@@ -191,6 +191,7 @@ class Books:
         self.ledger.add(result)
         if operation.kind in MESSAGE_KINDS:
             self.tally.messages += 1
+            self.behaviour.note_waits(result.attempts)
             return
         self.behaviour.add(result, course.client)
         if self.recorder is not None:

@@ -34,6 +34,8 @@ _LARGE_BYTES = 65_536
 _CLIENT_LENGTH = 120
 _NO_SCOPE = Scope.NONE
 _GET_MESSAGES = Kind.GET_MESSAGES
+_RENEWS_ID = "azsdk-python-storage-queue/"
+"""Part of the user agent of an SDK that gives each attempt an id of its own."""
 
 
 class Observer:
@@ -214,7 +216,11 @@ def _succeeded(sent: str) -> bool:
 
 
 def _identity(request: Request) -> Identity:
-    return request.headers.get("x-ms-client-request-id", ""), request.method, request.target
+    """What the attempts of an operation have in common; its id is empty if they have no such id."""
+    headers = request.headers
+    renews = _RENEWS_ID in headers.get("User-Agent", "")
+    name = "" if renews else headers.get("x-ms-client-request-id", "")
+    return name, request.method, request.target
 
 
 def _failed(
@@ -222,7 +228,7 @@ def _failed(
 ) -> Attempt:
     """The attempt of a request that did not succeed."""
     latency_s = now_s - received.arrived_s
-    client_request_id = _identity(received.request)[0]
+    client_request_id = received.request.headers.get("x-ms-client-request-id", "")
     if answer is None or not disposition.sent.isdigit():
         # A client that is gone has given up waiting, or has ended.
         fault = Fault.READ_TIMEOUT if disposition.sent == GONE else Fault.RESET

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import random
 from collections.abc import Generator, Iterator
 from types import GeneratorType
@@ -81,6 +82,17 @@ def operations_by_task(
 
     A `SetupError` says that 1,000 consecutive tasks have no operation.
     """
+    return ((number, operation) for number, operation, _ in results_by_task(source, rng))
+
+
+def results_by_task(
+    source: OperationSource, rng: random.Random
+) -> Iterator[tuple[int, Operation, Result]]:
+    """The same with the results that a service without failures would return.
+
+    The operation of a result asks for as many messages as came, or for one if none did: so many of
+    the rate a get takes.
+    """
     rows = _Rows(source)
     number = empty = 0
     while True:
@@ -91,8 +103,9 @@ def operations_by_task(
         if empty == _MOST_EMPTY_TASKS:
             raise SetupError(f"{empty:,} tasks in a row yielded no operation")
         while operation is not None:
-            yield number, operation
-            operation = next_operation(steps, rows.perform(operation))
+            result = rows.perform(operation)
+            yield number, operation, result
+            operation = next_operation(steps, result)
 
 
 class _Rows:
@@ -138,6 +151,8 @@ class _Rows:
         if kind is Kind.UPDATE_MESSAGE:
             found = 1
         value = [Message(id="imagined", receipt="imagined")] * found
+        if kind in RECEIVES:
+            operation = dataclasses.replace(operation, top=max(1, found))
         return _imagined(operation, Outcome.SUCCESS, found, value)
 
 

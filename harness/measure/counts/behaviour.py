@@ -132,7 +132,7 @@ class Behaviour:
             else:
                 self._add_write(table, operation, rank, result.sent_s, place)
         if len(result.attempts) > 1:
-            self._add_waits(result.attempts)
+            self.note_waits(result.attempts)
 
     def _count_client(self, client: str, results: int) -> str:
         if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
@@ -248,7 +248,8 @@ class Behaviour:
         self._open_rows = {}
         self._open_writes = 0
 
-    def _add_waits(self, attempts: Sequence[Attempt]) -> None:
+    def note_waits(self, attempts: Sequence[Attempt]) -> None:
+        """Count how long the attempts of an operation waited for one another."""
         before: float | None = None
         for earlier, later in itertools.pairwise(attempts):
             if earlier.status >= 300:

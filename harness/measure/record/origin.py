@@ -143,8 +143,8 @@ class WatchedPart(RecordPart):
         requests: All requests of the application, refused ones included.
         others: Requests that are not about entities, such as the creation of a table.
         over_budget: Requests that the budget of billable transactions refused.
-        unjoined: Failed requests without ``x-ms-client-request-id``. If one was sent again, that
-            was counted as another operation.
+        unjoined: Failed requests without an ``x-ms-client-request-id`` that a retry repeats. If one
+            was sent again, that was counted as another operation.
         succeeded_after: Operations that succeeded, by their number of attempts, from 2.
         cause: Why no request about entities arrived, in sentences; empty if one did.
         clients: User agents, those with the most requests first; beyond 20 they are summed up.

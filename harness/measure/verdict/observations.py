@@ -344,7 +344,9 @@ def _failed(evidence: Evidence) -> Iterator[str]:
         yield failures.described
     if failed := snapshot.outcomes.get(Outcome.THROTTLED):
         total = counted(failures.operations, "operation")
-        yield f"{failed:,} of {total} failed for good because they were throttled every time"
+        watched = evidence.watched
+        known = ", as far as retries are known" if watched and watched.unjoined else ""
+        yield f"{failed:,} of {total} failed for good because they were throttled every time{known}"
     for part in snapshot.operations:
         for outcome, status in REGULAR_STATUSES.items():
             share = part.outcomes.get(outcome, 0) / max(1, part.count)
@@ -404,8 +406,8 @@ def _application(evidence: Evidence) -> Iterator[str]:
         )
     if watched.unjoined:
         yield (
-            f"{counted(watched.unjoined, 'failed request')} had no x-ms-client-request-id; "
-            "retries of them count as operations of their own"
+            f"{counted(watched.unjoined, 'failed request')} had no x-ms-client-request-id that "
+            "a retry repeats; retries of them count as operations of their own"
         )
     if len(watched.clients) > 1:
         known = [client for client in watched.clients if client.user_agent != FOLDED]

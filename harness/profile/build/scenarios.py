@@ -26,7 +26,7 @@ from harness.workload.keys.design import usual_rows
 from harness.workload.keys.fields import ValueSet
 from harness.workload.keys.pickers import Uniform
 from harness.workload.operation_factory import TransactionTooLargeError
-from harness.workload.operation_source import OperationSource, operations_by_task
+from harness.workload.operation_source import OperationSource, results_by_task
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
@@ -119,8 +119,12 @@ def try_out(source: OperationSource, profile: Profile) -> None:
 
 
 def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Operation]]:
-    """The operations of a source without end, each with the number of its task; none is sent."""
-    tasks = operations_by_task(source, random.Random(profile.seed))
+    """The operations of a source without end, each with the number of its task; none is sent.
+
+    A get asks for as many messages as it would return: see `results_by_task`.
+    """
+    results = results_by_task(source, random.Random(profile.seed))
+    tasks = ((number, result.operation) for number, _, result in results)
     if profile.scenario is None:
         yield from tasks
         return

@@ -17,7 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import GROWN_FROM, of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
-from harness.model.operation import FOLDED, Kind
+from harness.model.operation import FOLDED, MESSAGE_KINDS, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.partition import QUEUE_TABLE, Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
@@ -352,6 +352,9 @@ class Seen:
     @property
     def limited_in(self) -> LimitUnit:
         """What the limits of the service count, by which practices apply."""
+        if self.record is not None and self.labels and self.labels <= MESSAGE_KINDS:
+            # An application that was watched used queues alone.
+            return LimitUnit.MESSAGES
         return (self.without_rows or self.service).limits
 
     @property

@@ -17,7 +17,7 @@ from harness.report.terminal.page import Glyphs, bar
 
 _STEPS = (
     "Create a test {store}",
-    "Load it with {units} of the targeted PartitionKey",
+    "Load it with {units} of the targeted {key}",
     "Simulate peak load",
     "Examine the throughput",
 )
@@ -29,7 +29,8 @@ _SILENT_S = 5.0
 
 def step(number_of: int, detail: str = "", service: Service = USUAL) -> str:
     """The heading of a step of the documented stress-test procedure, 1 to 4."""
-    does = _STEPS[number_of - 1].format(store=service.store, units=service.unit.many)
+    key = service.store if service.store_each else "PartitionKey"
+    does = _STEPS[number_of - 1].format(store=service.store, units=service.unit.many, key=key)
     line = f"[{number_of}/{len(_STEPS)}] {does}"
     return f"{line}: {detail}" if detail else line
 

@@ -56,7 +56,7 @@ class EmbeddedServers:
         only = service_of_session(session)
         if only is not None and throttling is not None:
             raise SetupError(
-                f"the limits of --throttling are those of tables, and session {session} sends to "
+                f"--throttling starts a gateway to tables, and session {session} sends to "
                 f"{only.partitions}: leave --throttling out"
             )
         if throttling is None and (throttling := limits_for(throughput)) is not None:

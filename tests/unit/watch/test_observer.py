@@ -237,6 +237,17 @@ def test_without_an_id_every_request_is_an_operation() -> None:
     assert observer.books.tally.succeeded_after == {}
 
 
+def test_an_id_that_no_retry_repeats_is_none() -> None:
+    """azure-storage-queue for Python renews the id: no attempt is joined with another."""
+    observer = Observer("gateway-1")
+    agent = "shop azsdk-python-storage-queue/12.18.1 Python/3.11.7"
+    for number in range(2):
+        put = request("POST", "/account/orders/messages", id=f"id{number}", User_Agent=agent)
+        busy(observer, put, at_s=number)
+    assert outcomes(observer) == {"throttled": 2}
+    assert observer.books.tally.unjoined == 2
+
+
 def test_one_id_for_several_targets_is_several_operations() -> None:
     """An application that uses one id for everything has the operations that it has."""
     observer = Observer("gateway-1")

@@ -67,6 +67,20 @@ def test_messages_are_deleted_once_they_were_got() -> None:
     assert sum(counts[name, Kind.DELETE_MESSAGE] for name in NAMES) > 100
 
 
+def test_a_prediction_counts_the_messages_that_gets_would_return() -> None:
+    """Gets of up to 32 messages take those that were put; one that gets none takes one turn."""
+    observed = observe(
+        profile(mix={"put_message": 1, "get_messages": 1}, messages={"most": 32}),
+        kind=AZURITE_QUEUES,
+    )
+    gets, puts = (
+        next(sent for sent in observed.sent if sent.kind is kind)
+        for kind in (Kind.GET_MESSAGES, Kind.PUT_MESSAGE)
+    )
+    assert puts.entities == puts.count
+    assert gets.count <= gets.entities < gets.count + puts.count
+
+
 def driven(steps: Steps, *values: list[Message]) -> Iterator[Operation]:
     """The operations of a task, whose results have these values."""
     operation = next(steps)
