@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model.figures import counted, listed, long_duration, number, percent
+from harness.model.services.service import LimitUnit
 from harness.profile.checks.seen import FEWEST_ROWS, REDACTED, GrowthSeen, Seen
 from harness.profile.practices.practice import (
     CHECKLIST,
@@ -122,6 +123,8 @@ def hot_partition(seen: Seen) -> Assessment | None:
 )
 def hot_row(seen: Seen) -> Assessment | None:
     share, severity = seen.hot_row_share, _near_target(seen)
+    if seen.hottest_is_queue:
+        return None
     if share is None:
         return untold("How often a row is used is not in the record.") if seen.recorded else None
     about = "At least" if seen.recorded else "About"
@@ -187,7 +190,8 @@ def hot_queue(seen: Seen) -> Assessment | None:
     if not shares.hottest_share or not seen.hottest_is_queue:
         return None
     share, peak = shares.hottest_share, seen.peak
-    why = f"Queue {shares.hottest!r} takes {percent(share)} of the messages"
+    whole = "messages" if seen.limited_in is LimitUnit.MESSAGES else "entities and messages"
+    why = f"Queue {shares.hottest!r} takes {percent(share)} of the {whole}"
     rate = None if peak is None else peak * share
     if "partition" in seen.limits or (rate is not None and rate > target):
         of = "" if rate is None else f", up to {number(rate)} messages/s of {number(target)}"

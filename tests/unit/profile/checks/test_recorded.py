@@ -13,11 +13,12 @@ from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
+from harness.model.partition import QUEUE_TABLE
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import resolve
-from tests.support.behaviour import attempt, insert, query, result, watched, write
+from tests.support.behaviour import attempt, insert, measured, query, result, watched, write
 from tests.support.command import Command
 from tests.support.profiles import look_of, severity_of
 from tests.support.records import kept, with_partitions
@@ -386,6 +387,17 @@ def test_a_hot_range_is_found_in_every_record() -> None:
     assert look.severity is CONSIDER
     assert "'p30' to 'p32'" in look.why
     assert "83%" in look.why
+
+
+def test_queues_beside_tables_say_nothing_about_tables() -> None:
+    """A get of messages is no point query, and a queue has no rows."""
+    get = Operation(kind=Kind.GET_MESSAGES, partition_key="jobs", table=QUEUE_TABLE, top=32)
+    gets = [result(get, at_s=n, entities=9) for n in range(40)]
+    seen = seen_in(measured([*inserts(LATER[:5], "orders"), *gets]))
+    assert (seen.operations, seen.reads) == (5, 0)
+    assert seen.hottest_is_queue
+    assert severity_of("hot-row", seen) is None
+    assert "of the entities and messages" in look_of("hot-queue", seen).why
 
 
 def test_ranges_need_every_partition() -> None:
