@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import itertools
-import multiprocessing
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,7 +30,7 @@ from harness.measure.record.whatif import WhatIfRecord
 from harness.measure.verdict.evidence import BUSY_SHARE
 from harness.model.errors import SetupError
 from harness.model.figures import duration, percent
-from harness.model.process import search_rarely
+from harness.model.process import search_rarely, this_process_runs_on
 from harness.report.advise import Given, advice_text, scheme_files
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
@@ -45,7 +43,7 @@ from harness.trace.sources import opened
 
 _MOST_WIDTH = 140
 _TOGETHER = 200_000
-"""Operations times schemes from which on a second process saves time."""
+"""Operations times schemes from which on processes of their own save time."""
 _TRIES = 10
 """How often the traffic is calculated to find a first limit, about."""
 
@@ -118,11 +116,10 @@ class Advise:
         with (
             opened(args.file, Progress("reading the log"), rows=True) as trace,
             tempfile.TemporaryDirectory(prefix="table-advice-") as scratch,
-            (calculation := _Calculation()).pool,
         ):
             folder = Path(scratch)
             named = {"name": args.file.name, "version": __version__}
-            found = advise(trace, question, folder, calculation, **named)
+            found = advise(trace, question, folder, _calculated, **named)
             verified = _verified(trace, args.file, found, question, folder) if args.verify else None
         if args.write is not None:
             _write(found, args.write)
@@ -169,48 +166,21 @@ def _verified(
     return page.render(page.section(title, *shown))
 
 
-class _Calculation:
-    """Calculates schemes, in two processes where that saves time, and shows the progress."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        # It starts its process when it gets work.
-        self.pool = concurrent.futures.ProcessPoolExecutor(
-            1, mp_context=context, initializer=search_rarely
-        )
-
-    def __call__(
-        self,
-        question: Question,
-        trace: Trace,
-        tried: Sequence[Candidate],
-        first_limits: bool,
-        backoff: bool,
-    ) -> WhatIfRecord:
-        steps = Steps(trace.operations)
-        work = trace.operations * len(tried) * (_TRIES if first_limits else 1)
-        try:
-            if len(tried) < 2 or work < _TOGETHER:
-                return question.asked(trace, tried, first_limits, backoff, steps)
-            others = question, trace.path, tried[1::2], first_limits, backoff
-            job = self.pool.submit(_calculated, *others)
-            found = question.asked(trace, tried[::2], first_limits, backoff, steps)
-            parts = [*found.schemes, *job.result().schemes]
-        finally:
-            steps.end()
-        order = {one.name: place for place, one in enumerate(tried)}
-        ordered = sorted(parts, key=lambda part: order[part.name])
-        return found.model_copy(update={"schemes": tuple(ordered)})
-
-
 def _calculated(
-    question: Question, path: Path, tried: Sequence[Candidate], first_limits: bool, backoff: bool
+    question: Question,
+    trace: Trace,
+    tried: Sequence[Candidate],
+    first_limits: bool,
+    backoff: bool,
 ) -> WhatIfRecord:
-    trace = Trace(path)
+    """Calculates schemes, in several processes where that saves time, and shows the progress."""
+    steps = Steps(trace.operations)
+    work = trace.operations * len(tried) * (_TRIES if first_limits else 1)
+    processes = len(this_process_runs_on().cores) if work >= _TOGETHER else 1
     try:
-        return question.asked(trace, tried, first_limits, backoff)
+        return question.asked(trace, tried, first_limits, backoff, steps, processes)
     finally:
-        trace.close()
+        steps.end()
 
 
 def _write(found: AdviceRecord, folder: Path) -> None:

@@ -95,6 +95,7 @@ class Question:
         first_limits: bool,
         backoff: bool,
         progress: Progress = lambda step, operations: None,
+        processes: int = 1,
     ) -> WhatIfRecord:
         """The tried keys side by side, of which the first are taken for today's."""
         return what_if(
@@ -108,6 +109,7 @@ class Question:
             rows_said=self.rows,
             recorded=False,
             backoff=backoff,
+            processes=processes,
             progress=progress,
         )
 

@@ -128,8 +128,8 @@ class _Calculation:
         return _Calculated(part, frozenset(tables), first_ms, last_ms, trace.damage)
 
 
-def _calculate(calculation: _Calculation, path: Path, parent: Connection) -> None:
-    """Work of a process of its own: sends steps, and at last what was calculated or an error."""
+def _calculate(calculations: Sequence[_Calculation], path: Path, parent: Connection) -> None:
+    """Work of a process of its own: sends steps, and what was calculated in turn, or an error."""
     # Where no signal can be held back; see `_start`.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     search_rarely()
@@ -137,7 +137,8 @@ def _calculate(calculation: _Calculation, path: Path, parent: Connection) -> Non
     with contextlib.suppress(BrokenPipeError):
         try:
             with contextlib.closing(_opened(path)) as trace:
-                parent.send(calculation.of(trace, lambda *step: parent.send(step)))
+                for calculation in calculations:
+                    parent.send(calculation.of(trace, lambda *step: parent.send(step)))
         except SetupError as error:
             parent.send(error)
 
@@ -179,34 +180,35 @@ def _start(child: SpawnProcess) -> None:
 def _side_by_side(
     calculations: Sequence[_Calculation], trace: Trace, progress: Progress, processes: int
 ) -> Generator[_Calculated]:
-    """The results in the same order, calculated in so many processes at a time."""
+    """The results in the same order, calculated in so many processes."""
     context = multiprocessing.get_context("spawn")
-    waiting = collections.deque(enumerate(calculations))
-    running: dict[Connection, int] = {}
-    children: dict[int, SpawnProcess] = {}
+    # The places of what each child has still to calculate.
+    running: dict[Connection, collections.deque[int]] = {}
+    children: dict[Connection, SpawnProcess] = {}
     steps: dict[int, tuple[str, int]] = {}
     ready: dict[int, _Calculated] = {}
     place = 0
     try:
+        for first in range(min(processes, len(calculations))):
+            mine, its = context.Pipe(duplex=False)
+            work = calculations[first::processes], trace.path, its
+            # Python ends a daemon, also if a Ctrl-C comes before it is noted below.
+            child = context.Process(target=_calculate, args=work, daemon=True)
+            _start(child)
+            its.close()
+            children[mine] = child
+            running[mine] = collections.deque(range(first, len(calculations), processes))
         while place < len(calculations):
-            while waiting and len(running) < processes:
-                number, calculation = waiting.popleft()
-                mine, its = context.Pipe(duplex=False)
-                work = calculation, trace.path, its
-                # Python ends a daemon, also if a Ctrl-C comes before it is noted below.
-                child = context.Process(target=_calculate, args=work, daemon=True)
-                _start(child)
-                its.close()
-                children[number], running[mine] = child, number
             for connection in {*running}.intersection(wait([*running])):
-                number = running[connection]
-                match _received(connection, children[number]):
+                places = running[connection]
+                match _received(connection, children[connection]):
                     case _Calculated() as one:
-                        ready[number] = one
-                        del running[connection]
+                        ready[places.popleft()] = one
+                        if not places:
+                            del running[connection]
                     case step, operations:
-                        before, done = steps.get(number, ("", 0))
-                        steps[number] = step, operations + (done if step == before else 0)
+                        before, done = steps.get(places[0], ("", 0))
+                        steps[places[0]] = step, operations + (done if step == before else 0)
             # One step at a time is shown: that of the first scheme that is not ready.
             if place in steps:
                 progress(*steps.pop(place))
@@ -261,7 +263,7 @@ def what_if(
         rows_said: How many rows tables had before the trace; see `rows_before`.
         recorded: Whether the recorded keys come first; who joins schemes without them ranks them.
         backoff: Also calculate with retries.
-        processes: So many schemes are calculated at the same time, each in a process of its own.
+        processes: So many calculate at the same time; one calculates here.
 
     Raises:
         SetupError: the trace has no operation, none on the table of a scheme, or no values of its
@@ -304,7 +306,7 @@ def what_if(
     ]
     calculated = (
         _side_by_side(calculations, trace, progress, processes)
-        if processes > 1
+        if min(processes, len(every)) > 1
         else (calculation.of(trace, progress) for calculation in calculations)
     )
     found: list[_Calculated] = []
