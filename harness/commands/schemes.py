@@ -23,6 +23,7 @@ from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import KeyDesign
 from harness.workload.keys.pickers import PICKERS, Picker, Shape, Uniform
 from harness.workload.keys.template import FUNCTIONS
+from harness.workload.operation_source import steps_of
 from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
@@ -199,6 +200,13 @@ def _shown_scenario(name: str) -> Iterator[str]:
     for operation in itertools.islice(scenario.loading(), _LOOKED_AT):
         for part in operation.parts or (operation,):
             parts.add((part.table, part.partition_key, part.row_key))
+    if not parts:
+        rng = random.Random(1)
+        yield "nothing is loaded; the first operations, and where they go:"
+        for _ in range(_EXAMPLES):
+            first = next(steps_of(scenario.next_task(rng)))
+            yield f"  {first.label}  {first.partition_key!r}"
+        return
     for table in scenario.tables:
         keys = sorted((partition, row) for place, partition, row in parts if place == table)
         named = f"table ...{table}" if table else "the table"

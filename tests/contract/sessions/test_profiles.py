@@ -13,6 +13,7 @@ from azure.data.tables import TableServiceClient
 from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint
 from harness.model.outcome import Outcome
+from harness.model.sessions import TABLE_SESSIONS
 from harness.profile.build.workload import source_of
 from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
@@ -22,7 +23,7 @@ from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
-NAMES = [name for name in without_trace() if resolve(name).profile.session.kind != "blob"]
+NAMES = [name for name in without_trace() if resolve(name).profile.session.kind in TABLE_SESSIONS]
 LOADED, TASKS = 5, 20
 ANSWERED = {Outcome.SUCCESS, Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION}
 

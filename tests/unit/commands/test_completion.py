@@ -54,7 +54,7 @@ def test_a_shell_completes_what_was_typed(
     assert found["run", "single"] == "single-partition"
     assert found["run", "min"] == "mine.toml"
     assert found[TYPED[4]] == "--throttling"
-    assert found[TYPED[5]] == "sdk wire sdk-default blob"
+    assert found[TYPED[5]] == "sdk wire sdk-default blob queue"
     assert found["azurite", ""] == "install start"
     assert found[TYPED[7]] == "text markdown"
 
