@@ -15,6 +15,12 @@ ACCOUNT = "cosmosstandin"
 """An account that the embedded Azurite has, and that is not the emulator's own."""
 BLOB_HOST = f"{ACCOUNT}.blob.core.windows.net"
 LOCUSTFILE = """
+import sys
+
+from tests.support.source_tree import ROOT
+
+sys.path.insert(0, str(ROOT))
+
 from locustfile import KeySpreadUser, ProfileUser, SinglePartitionUser
 from tests.support.production_hosts import lead_here
 
