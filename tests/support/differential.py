@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping
+import subprocess
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from azure.core.exceptions import AzureError
 from azure.core.pipeline.transport import RequestsTransport
 
-from harness.endpoint.endpoint import Endpoint
+from harness.endpoint.azurite.process import node, start_azurite
+from harness.endpoint.endpoint import Endpoint, emulator_endpoint
+from harness.gateway.limits import limits_path
+from harness.gateway.process import GatewayProcess, start_gateway
+from harness.model.services.service import Server
+from tests.support.npm_packages import NpmPackages
 from tests.support.python_script import Step
+from tests.support.sdk import account_key
 
 _CHANGES = frozenset(("date", "x-ms-request-id", "x-ms-client-request-id", "x-ms-popreceipt"))
 """Header fields that differ between any two answers."""
@@ -166,6 +174,69 @@ class Recorder:
         if isinstance(value, AzureError):
             value = type(value).__name__, getattr(value, "error_code", ""), value.message
         self.results.append(f"{self.step.label}: {plain(value, self.endpoint.host)}")
+
+    def play(
+        self,
+        todo: Generator[Step, Any, None],
+        raised: tuple[type[Exception], ...],
+        read: Callable[[Any], Any] = lambda result: result,
+    ) -> None:
+        """Call each step, and send it what its call returned, as ``read``, or raised."""
+        result = None
+        with contextlib.suppress(StopIteration):
+            while True:
+                self.step = todo.send(result)
+                try:
+                    result = read(self.step.call())
+                except raised as error:
+                    result = error
+                self.result(result)
+
+    def play_in_javascript(self, packages: NpmPackages) -> None:
+        """Run ``script.cjs`` of some packages, which prints answers and results."""
+        endpoint = self.endpoint
+        told = {"url": endpoint.url, "account": endpoint.account, "key": account_key(endpoint)}
+        ran = subprocess.run(
+            [str(node()), str(packages.folder / "script.cjs"), json.dumps(told)],
+            env={"NODE_PATH": str(packages.modules)},
+            capture_output=True,
+            timeout=120.0,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr.decode()
+        for line in ran.stdout.splitlines():
+            content = json.loads(line)
+            if "result" in content:
+                self.results.append(
+                    f"{content['label']}: {plain(content['result'], endpoint.host)}"
+                )
+            else:
+                self.answers.append(Answer.from_json(content))
+
+
+@contextlib.contextmanager
+def azurite_and_gateway(service: Server = "table") -> Iterator[tuple[Endpoint, GatewayProcess]]:
+    """A fresh Azurite, and before another one a gateway that refuses nothing and cuts no page."""
+    with start_azurite(service=service) as direct, start_azurite(service=service) as behind:
+        upstream = f"http://{behind.endpoint.host}"
+        with start_gateway(upstream=upstream, limits=limits_path("none")) as gateway:
+            yield direct.endpoint, gateway
+
+
+def played_through(
+    endpoint: Endpoint, gateway: GatewayProcess, play: Callable[[Recorder], None]
+) -> list[Answer]:
+    """Play directly and through a gateway; the answers through it, which are the same."""
+    direct, through = Recorder(endpoint), Recorder(emulator_endpoint(gateway.url))
+    for script in (direct, through):
+        play(script)
+    assert [answer.label for answer in through.answers] == [
+        answer.label for answer in direct.answers
+    ]
+    found = differences(direct.answers, endpoint.host, through.answers, through.endpoint.host)
+    assert not found, "\n".join(found[:20])
+    assert through.results == direct.results
+    return through.answers
 
 
 class SyncTransport(RequestsTransport):  # type: ignore[misc]

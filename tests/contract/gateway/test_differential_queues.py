@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -20,19 +19,15 @@ from azure.storage.queue import (
     generate_account_sas,
 )
 
-from harness.endpoint.azurite.process import node, start_azurite
-from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.gateway.limits import limits_path
-from harness.gateway.process import GatewayProcess, start_gateway
 from harness.model.partition import QUEUE_TABLE
 from tests.support.differential import (
     Answer,
     Recorder,
     SyncTransport,
-    differences,
+    azurite_and_gateway,
     gateway_counts,
     own_counts,
-    plain,
+    played_through,
 )
 from tests.support.npm_packages import JS_QUEUE_SDK
 from tests.support.python_script import Step
@@ -104,36 +99,7 @@ def run_in_python(script: Recorder) -> None:
         QueueServiceClient(url, transport=SyncTransport(script), **said) as service,
         QueueClient(url, QUEUE, transport=SyncTransport(script), **said) as queue,
     ):
-        todo, result = steps(service, queue), None
-        with contextlib.suppress(StopIteration):
-            while True:
-                script.step = todo.send(result)
-                try:
-                    result = script.step.call()
-                except RAISED as error:
-                    result = error
-                script.result(result)
-
-
-def run_in_javascript(script: Recorder) -> None:
-    """Run the script of the SDK for JavaScript."""
-    endpoint = script.endpoint
-    told = {"url": endpoint.url, "account": endpoint.account, "key": account_key(endpoint)}
-    ran = subprocess.run(
-        [str(node()), str(JS_QUEUE_SDK.folder / "script.cjs"), json.dumps(told)],
-        env={"NODE_PATH": str(JS_QUEUE_SDK.modules)},
-        capture_output=True,
-        timeout=120.0,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr.decode()
-    for line in ran.stdout.splitlines():
-        content = json.loads(line)
-        if "result" in content:
-            result = plain(content["result"], endpoint.host)
-            script.results.append(f"{content['label']}: {result}")
-        else:
-            script.answers.append(Answer.from_json(content))
+        script.play(steps(service, queue), RAISED)
 
 
 FORMS: list[tuple[str, str, bytes]] = [
@@ -201,47 +167,28 @@ def run_by_hand(script: Recorder) -> None:
 
 RUNS: dict[str, Callable[[Recorder], None]] = {
     "python": run_in_python,
-    "javascript": run_in_javascript,
+    "javascript": lambda script: script.play_in_javascript(JS_QUEUE_SDK),
     "by hand": run_by_hand,
 }
 
 
-@pytest.fixture
-def both() -> Iterator[tuple[Endpoint, GatewayProcess]]:
-    """A fresh Azurite with queues, and a gateway before another one."""
-    with start_azurite(service="queue") as direct, start_azurite(service="queue") as behind:
-        upstream = f"http://{behind.endpoint.host}"
-        with start_gateway(upstream=upstream, limits=limits_path("none")) as gateway:
-            yield direct.endpoint, gateway
-
-
 @pytest.mark.parametrize("client", RUNS)
-def test_queues_answer_the_same_through_the_gateway(
-    both: tuple[Endpoint, GatewayProcess], client: str
-) -> None:
+def test_queues_answer_the_same_through_the_gateway(client: str) -> None:
     """Status, headers, body and result of each call are equal, and the counts are the client's.
 
     Bounds: some hundred requests, about ten seconds.
     """
     if client == "javascript" and not JS_QUEUE_SDK.installed:
         pytest.skip("the queue SDK for JavaScript is not installed: run `make dev`")
-    endpoint, gateway = both
-    direct, through = Recorder(endpoint), Recorder(emulator_endpoint(gateway.url))
-    for script in (direct, through):
-        RUNS[client](script)
-    assert [answer.label for answer in through.answers] == [
-        answer.label for answer in direct.answers
-    ]
-    found = differences(direct.answers, endpoint.host, through.answers, through.endpoint.host)
-    assert not found, "\n".join(found[:20])
-    assert through.results == direct.results
-    told = gateway.counters()
+    with azurite_and_gateway("queue") as (endpoint, gateway):
+        answers = played_through(endpoint, gateway, RUNS[client])
+        told = gateway.counters()
     rows = json.loads(told)["counts"]
-    assert sum(row["requests"] for row in rows) == len(through.answers)
+    assert sum(row["requests"] for row in rows) == len(answers)
     if client != "by hand":
-        assert own_counts(through.answers) == gateway_counts(told)
-    messages = sum(answer.body.count(b"<QueueMessage>") for answer in through.answers)
-    changed = [one for one in through.answers if one.status == 204 and one.label in CHANGES]
+        assert own_counts(answers) == gateway_counts(told)
+    messages = sum(answer.body.count(b"<QueueMessage>") for answer in answers)
+    changed = [one for one in answers if one.status == 204 and one.label in CHANGES]
     assert sum(row["entities"] for row in rows) == messages + len(changed)
     assert messages > 10
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import subprocess
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from http.client import HTTPException
 from typing import Any
 
@@ -17,22 +15,17 @@ from azure.core.pipeline.transport import AioHttpTransport
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables import aio as async_tables
 
-from harness.endpoint.azurite.process import AzuriteProcess, node, start_azurite
-from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.gateway.limits import limits_path
-from harness.gateway.process import GatewayProcess, start_gateway
 from tests.support.differential import (
-    Answer,
     Recorder,
     SyncTransport,
-    differences,
+    azurite_and_gateway,
     gateway_counts,
     own_counts,
-    plain,
+    played_through,
 )
 from tests.support.npm_packages import JS_SDK
 from tests.support.python_script import TABLE, steps
-from tests.support.sdk import account_key, named_key
+from tests.support.sdk import named_key
 
 pytestmark = [
     pytest.mark.azurite,
@@ -61,6 +54,11 @@ class AsyncTransport(AioHttpTransport):  # type: ignore[misc]
         return response
 
 
+def read_whole(result: Any) -> Any:
+    """The pages of a query; any other result as it is."""
+    return [list(page) for page in result.by_page()] if isinstance(result, ItemPaged) else result
+
+
 def run_sync(script: Recorder) -> None:
     """Run the script with the synchronous clients."""
     endpoint, credential = script.endpoint, named_key(script.endpoint)
@@ -74,17 +72,7 @@ def run_sync(script: Recorder) -> None:
                 TableClient(endpoint.url, "missing", transport=SyncTransport(script), **said),
             )
         )
-        todo, result = steps(service, table, missing), None
-        with contextlib.suppress(StopIteration):
-            while True:
-                script.step = todo.send(result)
-                try:
-                    result = script.step.call()
-                    if isinstance(result, ItemPaged):
-                        result = [list(page) for page in result.by_page()]
-                except RAISED as error:
-                    result = error
-                script.result(result)
+        script.play(steps(service, table, missing), RAISED, read_whole)
 
 
 async def run_async(script: Recorder) -> None:
@@ -117,67 +105,24 @@ async def run_async(script: Recorder) -> None:
                 script.result(result)
 
 
-def run_in_javascript(script: Recorder) -> None:
-    """Run the script of the SDK for JavaScript."""
-    endpoint = script.endpoint
-    told = {"url": endpoint.url, "account": endpoint.account, "key": account_key(endpoint)}
-    ran = subprocess.run(
-        [str(node()), str(JS_SDK.folder / "script.cjs"), json.dumps(told)],
-        env={"NODE_PATH": str(JS_SDK.modules)},
-        capture_output=True,
-        timeout=120.0,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr.decode()
-    for line in ran.stdout.splitlines():
-        content = json.loads(line)
-        if "result" in content:
-            result = plain(content["result"], endpoint.host)
-            script.results.append(f"{content['label']}: {result}")
-        else:
-            script.answers.append(Answer.from_json(content))
-
-
 SDKS: dict[str, Callable[[Recorder], None]] = {
     "python": run_sync,
     "python-aio": lambda script: asyncio.run(run_async(script)),
-    "javascript": run_in_javascript,
+    "javascript": lambda script: script.play_in_javascript(JS_SDK),
 }
-
-
-@pytest.fixture
-def both() -> Iterator[tuple[Endpoint, GatewayProcess]]:
-    """A fresh Azurite, and a gateway before another one."""
-    with start_azurite() as direct, start_azurite() as behind, gateway_before(behind) as gateway:
-        yield direct.endpoint, gateway
-
-
-def gateway_before(behind: AzuriteProcess) -> GatewayProcess:
-    """A gateway that refuses nothing and cuts no page."""
-    return start_gateway(upstream=f"http://{behind.endpoint.host}", limits=limits_path("none"))
 
 
 @pytest.mark.parametrize(
     "sdk", ["python", pytest.param("python-aio", marks=pytest.mark.thorough), "javascript"]
 )
-def test_an_sdk_gets_the_same_answers_through_the_gateway(
-    both: tuple[Endpoint, GatewayProcess], sdk: str
-) -> None:
+def test_an_sdk_gets_the_same_answers_through_the_gateway(sdk: str) -> None:
     """Status, headers, body and result of each call are equal, and the counts are the client's.
 
     Bounds: some hundred requests, about half a minute.
     """
     if sdk == "javascript" and not JS_SDK.installed:
         pytest.skip("the SDK for JavaScript is not installed: run `make dev`")
-    endpoint, gateway = both
-    direct, through = Recorder(endpoint), Recorder(emulator_endpoint(gateway.url))
-    for script in (direct, through):
-        SDKS[sdk](script)
-    assert [answer.label for answer in through.answers] == [
-        answer.label for answer in direct.answers
-    ]
-    found = differences(direct.answers, endpoint.host, through.answers, through.endpoint.host)
-    assert not found, "\n".join(found[:20])
-    assert through.results == direct.results
-    assert own_counts(through.answers) == gateway_counts(gateway.counters())
-    assert len(through.answers) > 250
+    with azurite_and_gateway() as (endpoint, gateway):
+        answers = played_through(endpoint, gateway, SDKS[sdk])
+        assert own_counts(answers) == gateway_counts(gateway.counters())
+    assert len(answers) > 250

@@ -4,37 +4,16 @@
 //   node script.cjs '{"url": ..., "account": ..., "key": ...}'
 "use strict";
 const { QueueServiceClient, StorageSharedKeyCredential, newPipeline } = require("@azure/storage-queue");
-const { createDefaultHttpClient } = require("@azure/core-rest-pipeline");
+const recording = require("../recording.cjs");
 
 const { url, account, key } = JSON.parse(process.argv[2]);
 const QUEUE = "differential";
 const TEXTS = ["", " ", "x", "<a> & ]]> 'b' \"c\"", "ünïcödé 日本語 😀", "\t\n", "\u0000", "x".repeat(65_536), "x".repeat(65_537)];
 const NAMES = ["ab", "a".repeat(63), "a".repeat(64), "UPPER", "a--b", "-a", "a_b", "ünï", "a b", "$root"];
 
-let step = { label: "", table: "", partition: null };
-
-function print(content) {
-  process.stdout.write(JSON.stringify(content) + "\n");
-}
-
-const real = createDefaultHttpClient();
-const httpClient = {
-  async sendRequest(request) {
-    const answer = await real.sendRequest(request);
-    const id = "x-ms-client-request-id";
-    print({
-      ...step,
-      status: answer.status,
-      headers: [...answer.headers],
-      body: Buffer.from(answer.bodyAsText ?? "").toString("base64"),
-      same_id: answer.headers.has(id) ? answer.headers.get(id) === request.headers.get(id) : null,
-    });
-    return answer;
-  },
-};
 const pipeline = newPipeline(new StorageSharedKeyCredential(account, key), { retryOptions: { maxTries: 1 } });
 // The option httpClient is for clients of an older form.
-pipeline._coreHttpClient = httpClient;
+pipeline._coreHttpClient = recording.httpClient;
 const service = new QueueServiceClient(url, pipeline);
 const queue = service.getQueueClient(QUEUE);
 
@@ -44,15 +23,8 @@ function plain(value) {
   return JSON.stringify(value, (name, inner) => (left.includes(name) ? undefined : inner));
 }
 
-async function say(label, call, partition = QUEUE) {
-  step = { label, table: partition === null ? "" : "(queues)", partition };
-  let result;
-  try {
-    result = plain(await call());
-  } catch (error) {
-    result = `${error.name} ${error.statusCode} ${error.code} ${error.message}`;
-  }
-  print({ label, result: result ?? null });
+function say(label, call, partition = QUEUE) {
+  return recording.say({ label, table: partition === null ? "" : "(queues)", partition }, call, plain);
 }
 
 async function messages() {

@@ -11,7 +11,7 @@ const {
   generateTableSas,
   odata,
 } = require("@azure/data-tables");
-const { createDefaultHttpClient } = require("@azure/core-rest-pipeline");
+const recording = require("../recording.cjs");
 
 const { url, account, key } = JSON.parse(process.argv[2]);
 const TABLE = "differential";
@@ -22,28 +22,7 @@ const SPECIAL_KEYS = [
   "$batch", "comp=acl", "a/b", "a\\b", "a#b", "a?b", "x".repeat(512), "ü".repeat(300), "\u200b", "a\tb",
 ];
 
-let step = { label: "", table: "", partition: null };
-
-function print(content) {
-  process.stdout.write(JSON.stringify(content) + "\n");
-}
-
-const real = createDefaultHttpClient();
-const httpClient = {
-  async sendRequest(request) {
-    const answer = await real.sendRequest(request);
-    const id = "x-ms-client-request-id";
-    print({
-      ...step,
-      status: answer.status,
-      headers: [...answer.headers],
-      body: Buffer.from(answer.bodyAsText ?? "").toString("base64"),
-      same_id: answer.headers.has(id) ? answer.headers.get(id) === request.headers.get(id) : null,
-    });
-    return answer;
-  },
-};
-const options = { allowInsecureConnection: true, httpClient, retryOptions: { maxRetries: 0 } };
+const options = { allowInsecureConnection: true, httpClient: recording.httpClient, retryOptions: { maxRetries: 0 } };
 const credential = new AzureNamedKeyCredential(account, key);
 const service = new TableServiceClient(url, credential, options);
 const table = new TableClient(url, TABLE, credential, options);
@@ -59,15 +38,8 @@ function plain(value) {
   });
 }
 
-async function say(label, partition, call, about = TABLE) {
-  step = { label, table: about, partition };
-  let result;
-  try {
-    result = plain(await call());
-  } catch (error) {
-    result = `${error.name} ${error.statusCode} ${error.code} ${error.message}`;
-  }
-  print({ label, result: result ?? null });
+function say(label, partition, call, about = TABLE) {
+  return recording.say({ label, table: about, partition }, call, plain);
 }
 
 async function all(pages) {
