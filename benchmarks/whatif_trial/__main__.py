@@ -36,6 +36,7 @@ EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "whatif-trial.md"
 POINTS, RELATIVE = 0.02, 0.1
 PATIENCE_S = 180
+SLOW_MS = 500.0
 WANTED = [outcome.value for outcome in Outcome if outcome.wanted_again]
 THROTTLED = Outcome.THROTTLED.value
 HASHED = '[keys]\npartition_key = "{partition_key:hash1}-{partition_key}"\n'
@@ -54,8 +55,11 @@ more than it should: the share of throttled attempts by more than a tenth and on
 of the hottest partition by more than 2 points, billable requests by more than 2 %, failed requests
 by more than a tenth and one percent of the operations. A replay shows the entities of a query over
 several partitions for no partition: then its hottest partition is left out. *Emulator too slow*:
-requests failed otherwise than by throttling, or were not answered, because Azurite reads and sorts
-the table for each page of a query. A replay is late where the machine is busy, and then sends in
+one in a hundred requests failed otherwise than by throttling, was not answered, or was a query of a
+type whose median is above half a second, because Azurite reads and sorts the table for each page of
+a query. A slow query finds what was written meanwhile, and its load is spread over the time. The
+gateway takes one entity for a query until its answer says what it scanned; a what-if knows that at
+once, and so throttles less where many queries find nothing (`even-spread`, buckets). A replay is late where the machine is busy, and then sends in
 bursts: *busy* is the share of the time in which other programs had the processors.
 
 With back-off, a what-if of a short trace shows the median of five draws of the random waits; a
@@ -99,7 +103,8 @@ class Figures:
 
     Attributes:
         hottest: None if the replay shows it without what queries over several partitions scan.
-        limited: Other failures than throttling, or no answers: the emulator was too slow.
+        limited: Other failures than throttling, no answers, or slow queries: the emulator was too
+            slow.
     """
 
     throttled: float
@@ -116,13 +121,20 @@ class Figures:
         return cls(of.ratio, of.hottest_share, of.attempts, of.failed, part.price.operations)
 
     @classmethod
-    def replayed(cls, record: RunRecord) -> Figures:
+    def replayed(cls, record: RunRecord, backoff: bool) -> Figures:
         counts, keys = record.counts, []
         for part in record.partitions:
             if not Partition.named(part.key).whole_table:
                 keys.append(part.entities)
         shown = sum(keys) > 0.99 * counts.entities
         others = sum(record.outcomes.get(name, 0) for name in WANTED if name != THROTTLED)
+        slow = 0
+        # With back-off, latencies include the waits between attempts.
+        if not backoff:
+            for of in record.operations:
+                latency = of.service_ms
+                if of.type == "query" and latency is not None and latency.p50 > SLOW_MS:
+                    slow += of.count
         return cls(
             sum(record.throttled.values()) / max(1, counts.attempts),
             max(keys, default=0) / max(1, counts.entities) if shown else None,
@@ -130,7 +142,7 @@ class Figures:
             record.outcomes.get(THROTTLED, 0),
             counts.operations,
             record.generator.machine_busy_share,
-            others + counts.in_flight > 0.01 * counts.operations,
+            slow + others + counts.in_flight > 0.01 * counts.operations,
         )
 
     def outside(self, found: Figures) -> Iterator[str]:
@@ -201,7 +213,7 @@ def replayed(
         if done.returncode not in (0, 3):
             raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
         kept = sorted(folder.rglob("run.json"))
-    return Figures.replayed(RunRecord.from_json(kept[-1].read_bytes()))
+    return Figures.replayed(RunRecord.from_json(kept[-1].read_bytes()), backoff)
 
 
 class Orders:
@@ -249,11 +261,15 @@ def rows(only: list[str], folder: Path, orders: Orders) -> Iterator[str]:
                 # Nothing was there before what a replay loads.
                 rows_said={} if case.trace not in MADE else {"": 0},
             ).schemes[-1]
+            limited = False
             for backoff in (False, True):
                 place = folder / f"{case.trace}-{name}-{'back-off' if backoff else 'none'}".replace(
                     " ", "-"
                 )
                 there = replayed(trace, keys, limits, case, backoff, place)
+                # A server that is too slow for the keys is so with back-off, too.
+                limited = there.limited or limited
+                there = dataclasses.replace(there, limited=limited)
                 said = Figures.calculated(found, backoff)
                 orders.add(case.trace, backoff, said, there)
                 yield row(case.trace, name, backoff, said, there)
