@@ -23,6 +23,7 @@ from harness.trace.operations import (
     TracedQuery,
     TracedShape,
 )
+from harness.trace.whatif.digests import Collisions, digest_of
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
@@ -39,7 +40,7 @@ from harness.trace.whatif.units import (
 )
 
 _KEPT = 50_000
-"""Keys and queries whose treatment is remembered, and entities that are compared."""
+"""Keys and queries whose treatment is remembered."""
 _MOST_SAMPLES = 5
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _POINT_QUERY, _DELETE, _INSERT = Kind.POINT_QUERY, Kind.DELETE, Kind.INSERT
@@ -450,44 +451,3 @@ def _shown(shape: TracedShape, kind: Kind) -> Kind | None:
     outcome = shape.outcome
     shown = outcome.succeeded or (outcome.wanted_again and kind is not _POINT_QUERY)
     return kind if shown else None
-
-
-class Collisions:
-    """Entities that would share both keys with another one.
-
-    Exact for up to 50,000 entities. Of more, a part chosen by hash is tracked, and its number is
-    scaled up.
-
-    Attributes:
-        mask: Entities whose digest has one of these bits are not tracked.
-    """
-
-    def __init__(self) -> None:
-        self._bits = 0
-        self.mask = 0
-        self._tracked: dict[tuple[str, str], set[tuple[str, str]]] = {}
-
-    @property
-    def estimated(self) -> bool:
-        return self._bits > 0
-
-    @property
-    def count(self) -> int:
-        found = sum(len(recorded) - 1 for recorded in self._tracked.values())
-        return found << self._bits
-
-    def add(self, new: tuple[str, str], recorded: tuple[str, str]) -> None:
-        """Note an entity that is tracked."""
-        self._tracked.setdefault(new, set()).add(recorded)
-        while len(self._tracked) > _KEPT:
-            self._bits += 1
-            self.mask = mask = (1 << self._bits) - 1
-            self._tracked = {
-                new: found
-                for new, found in self._tracked.items()
-                if not digest_of(new[1], digest_of(new[0])) & mask
-            }
-
-
-def digest_of(text: str, start: int = 0) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"), start)
