@@ -59,8 +59,9 @@ one in a hundred requests failed otherwise than by throttling, was not answered,
 type whose median is above half a second, because Azurite reads and sorts the table for each page of
 a query. A slow query finds what was written meanwhile, and its load is spread over the time. The
 gateway takes one entity for a query until its answer says what it scanned; a what-if knows that at
-once, and so throttles less where many queries find nothing (`even-spread`, buckets). A replay is late where the machine is busy, and then sends in
-bursts: *busy* is the share of the time in which other programs had the processors.
+once, and so throttles less where many queries find nothing (`even-spread`, buckets). A replay is
+late where the machine is busy, and then sends in bursts: *busy* is the share of the time in which
+other programs had the processors.
 
 With back-off, a what-if of a short trace shows the median of five draws of the random waits; a
 replay is one draw. Draws of one case scatter by some points.

@@ -268,15 +268,3 @@ class NewKeys:
 
 def _entities(partitions: Array, rows: Array) -> Array:
     return partitions.astype(np.uint64) << np.uint64(32) | scattered(rows).astype(np.uint64)
-
-
-def keeps_entities(scheme: Scheme) -> bool:
-    """Whether no two entities can get the same keys: both recorded keys can be read off."""
-    key = scheme.partition_template
-    others = [one for one in key.references if not one.is_plain(PARTITION_KEY)]
-    return (
-        scheme.keeps_row_key
-        and len(key.references) == len(others) + 1
-        and not scheme.patterns
-        and all(PARTITION_KEY not in key.sources(one) for one in others)
-    )

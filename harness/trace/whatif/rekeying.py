@@ -86,7 +86,7 @@ class _Known(NamedTuple):
 
 
 class _Names(dict[str, str]):
-    """Names in counts by PartitionKey, of one table."""
+    """Names in counts by recorded PartitionKey, of one table."""
 
     def __init__(self, rekeying: Rekeying, table: str) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _Names(dict[str, str]):
     def __missing__(self, partition_key: str) -> str:
         if len(self) >= _KEPT:
             self.clear()
-        name = self[partition_key] = self._rekeying.name(self._table, partition_key)
+        name = self[partition_key] = self._rekeying.named(self._table, partition_key)
         return name
 
 
@@ -133,6 +133,7 @@ class Rekeying:
         # By table and recorded PartitionKey.
         self._known: dict[str, dict[str, _Known]] = {}
         self._names: dict[str, _Names] = {}
+        self._notable = False
         self._kept = 0
         self._queries: dict[tuple[str, str | None, Detail], TreatedQuery] = {}
         self._scanned_rows = ScannedRows(scheme, before)
@@ -150,13 +151,17 @@ class Rekeying:
         known = [] if self._rows is None else self._rows.known(batch)
         amounts = self.unit.amounts(batch, known)
         # Azure Storage took the recorded keys. A query with several pages takes several requests.
+        scheme = self.scheme
         plain = (
-            self.scheme.identity
+            scheme.keeps_partitions
             and self.unit is ENTITIES
             and not self._counted
-            and not any(len(of.attempts) > 1 and of.kind is _QUERY for of in set(batch.shapes))
+            and not any(
+                of.kind is _QUERY and (len(of.attempts) > 1 or not scheme.identity)
+                for of in set(batch.shapes)
+            )
         )
-        columns = self._recorded(batch, amounts) if plain else self._replaced(batch, amounts)
+        columns = self._renamed(batch, amounts) if plain else self._replaced(batch, amounts)
         effects = None
         if self._rows is not None:
             effects = Effects(
@@ -165,18 +170,18 @@ class Rekeying:
         paged = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is PagedScan]
         return Loads(*columns, effects, paged)
 
-    def _recorded(self, batch: Batch, amounts: list[int]) -> _Columns:
-        """The loads in entities where every key stays as it is: one for each operation."""
+    def _renamed(self, batch: Batch, amounts: list[int]) -> _Columns:
+        """The loads in entities where partitions stay whole: one for each operation."""
         shapes, counts, entities = batch.shapes, amounts, batch.entities
         instants, keys = batch.at_ms, batch.partition_keys
         origins: Sequence[int] = range(len(batch))
         numbers = collections.Counter(shapes)
-        self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
         if any(shape.outcome.wanted_again for shape in numbers):
             counts = list(map(_wanted, shapes, counts, batch.details))
+        unknown = 0
         if None in keys:
             known = [key is not None for key in keys]
-            self.price.unknown += known.count(False)
+            unknown = known.count(False)
             instants, shapes = list(compress(instants, known)), list(compress(shapes, known))
             counts, entities = list(compress(counts, known)), list(compress(entities, known))
             keys, origins = list(compress(keys, known)), list(compress(origins, known))
@@ -186,6 +191,10 @@ class Rekeying:
             self._names[table] = _Names(self, table)
         named = {shape: self._names[shape.table] for shape in numbers}
         names = [named[shape][key or ""] for shape, key in zip(shapes, keys, strict=True)]
+        if self._notable:
+            return self._replaced(batch, amounts)
+        self.price.unknown += unknown
+        self.price.transactions += sum(numbers[of] for of in numbers if of.kind is _TRANSACTION)
         if asked := {shape for shape in numbers if shape.kind is _QUERY}:
             self.price.queries += sum(numbers[shape] for shape in asked)
             self.price.scanned_is_lower_bound |= any(shape.estimated for shape in asked)
@@ -288,7 +297,7 @@ class Rekeying:
         if shown is not None:
             row = placed.key + BETWEEN + new_row_key
             self._scanned_rows.note(table, row, stays=shown is not _DELETE, new=shown is _INSERT)
-        if scheme.identity:
+        if scheme.keeps_entities:
             return placed
         digest = zlib.crc32(new_row_key.encode("utf-8", "surrogatepass"), placed.digest)
         if not digest & self.collisions.mask:
@@ -422,6 +431,15 @@ class Rekeying:
                 yield name, paged, -1 if one.one.several or len(scanned) > 1 else at
             else:
                 yield name, Scanned(part), at
+
+    def named(self, table: str, partition_key: str) -> str:
+        """The name of a recorded partition under a scheme that keeps partitions."""
+        if self.scheme.identity:
+            return self.name(table, partition_key)
+        placed, _, _ = self._learned(table, partition_key)
+        assert placed is not None
+        self._notable |= placed.notable
+        return placed.name
 
     def name(self, table: str, partition_key: str) -> str:
         name = f"{table}/{partition_key}" if table else partition_key

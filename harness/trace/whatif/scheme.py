@@ -62,6 +62,17 @@ class NewKey:
         last = self.parts[-1]
         return isinstance(last, Reference) and last.is_plain(ROW_KEY) and len(self.by_row) == 1
 
+    @property
+    def tells_apart(self) -> bool:
+        """Whether it differs for rows of equal RowKeys in different partitions.
+
+        It does where the recorded PartitionKey stands in it, and all else has the same length.
+        """
+        others = [one for one in self.references if not one.is_plain(PARTITION_KEY)]
+        return len(others) < len(self.references) and all(
+            one.function.name in _EVEN or self.sources(one) == {ROW_KEY} for one in others
+        )
+
 
 class Scheme:
     """How new keys are made of recorded ones.
@@ -73,6 +84,9 @@ class Scheme:
         spreads_any_row: Rows of one partition are spread evenly, or not at all, whatever their
             RowKeys are.
         identity: The keys stay as they were recorded.
+        keeps_entities: No two entities can get the same keys.
+        keeps_partitions: Nor do entities of one partition get different ones, or those of two the
+            same, and RowKeys stay as they were recorded.
     """
 
     def __init__(
@@ -98,9 +112,9 @@ class Scheme:
         self.row_part = _part_of(partition_key.by_row)
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
-        self.identity = (
-            self.keeps_row_key and partition_key.text == f"{{{PARTITION_KEY}}}" and not patterns
-        )
+        self.keeps_entities = self.keeps_row_key and partition_key.tells_apart and not patterns
+        self.keeps_partitions = self.keeps_entities and not partition_key.by_row
+        self.identity = self.keeps_partitions and partition_key.text == f"{{{PARTITION_KEY}}}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return parse_scheme, (self.name, self._content, self.name)

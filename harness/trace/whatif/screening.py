@@ -21,7 +21,7 @@ from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.schema import PART, PROPERTIES, part_of
 from harness.trace.whatif.digests import Array, digests_of
-from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, column_of, keeps_entities
+from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, column_of
 from harness.trace.whatif.load_sums import MOST_SECONDS, SEVERAL, LoadSums, PartitionLoads
 from harness.trace.whatif.queries import TreatedQuery, treated
 from harness.trace.whatif.scheme import PARTITION_KEY, Scheme
@@ -207,7 +207,7 @@ class _Screening:
         self._scheme = scheme
         self._treated: dict[tuple[str, str | None, TracedQuery], tuple[TreatedQuery, Array]] = {}
         self._sums = LoadSums(partition_per_s, account_per_s)
-        self._collisions, self._may_collide = _Collisions(), not keeps_entities(scheme)
+        self._collisions, self._may_collide = _Collisions(), not scheme.keeps_entities
         self._price = PricePart()
         self._names: dict[int, str] = {}
         # Numbers of partitions of the latest part, and how the name at a place is found.

@@ -150,3 +150,44 @@ def test_entities_are_kept_by_every_scheme(keys: list[tuple[str, str]]) -> None:
     for content in (None, BUCKETS, BY_TENANT):
         _, loads = rekeyed(content, *operations)
         assert sum(count for _, count in loads) == len(keys)
+
+
+PARTS = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
+ANY = st.one_of(
+    st.builds(
+        traced,
+        st.sampled_from([UPSERT, Kind.INSERT, Kind.DELETE, Kind.POINT_QUERY]),
+        st.none() | st.text("ab#/é", max_size=3),
+        st.none() | st.text(max_size=3),
+        outcome=st.sampled_from(Outcome),
+        table=st.sampled_from(["", "other"]),
+        entities=st.integers(0, 2),
+    ),
+    st.builds(
+        traced,
+        st.just(Kind.TRANSACTION),
+        st.none() | st.text("ab#", max_size=2),
+        entities=st.integers(0, 2),
+        detail=st.sampled_from([None, PARTS]),
+    ),
+    st.builds(traced, st.just(Kind.QUERY), st.text("ab", max_size=2), detail=st.just(RANGE)),
+)
+
+
+@given(
+    st.lists(ANY, min_size=1, max_size=20),
+    st.sampled_from(
+        ["{partition_key:hash2}-{partition_key}", "t{partition_key}", "{partition_key}_"]
+    ),
+)
+def test_keys_that_keep_partitions_are_rekeyed_as_any_others(
+    operations: list[TracedOperation], template: str
+) -> None:
+    """A pattern that matches every key changes nothing but the way in which they are rekeyed."""
+    keys = {"keys": {"partition_key": template}}
+    mine, loads = rekeyed(keys, *operations)
+    other, expected = rekeyed({**keys, "match": {"partition_key": "(?s:.*)"}}, *operations)
+    assert mine.scheme.keeps_partitions
+    assert not other.scheme.keeps_partitions
+    assert (loads, mine.price, mine.refused) == (expected, other.price, other.refused)
+    assert mine.collisions.count == other.collisions.count == 0
