@@ -1,6 +1,6 @@
 """The locustfile of the stress test: ``locust --headless --profile single-partition``.
 
-The README shows how to write your own user class.
+docs/application.md shows how to write your own user class.
 """
 
 import os

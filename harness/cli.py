@@ -200,3 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"harness: the output cannot be written ({error.strerror})", file=sys.stderr)
         return BAD_SETUP
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

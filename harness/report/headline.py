@@ -8,7 +8,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
-from harness.model.services.service import Scope
+from harness.model.outcome import Scope
 from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
@@ -23,7 +23,7 @@ from harness.report.limits import (
     target_word,
     unit_of,
 )
-from harness.report.load_columns import throttled_attempts
+from harness.report.load_columns import throttled_attempts, throttled_for
 from harness.report.names import partition_name, shortened
 
 _NAME_WIDTH = 32
@@ -65,7 +65,10 @@ def _finding(record: RunRecord) -> str:
         return LIMITERS.get(verdict.limited_by, GENERATOR).headline
     if verdict.result == VerdictResult.ENDPOINT_LIMITED:
         calm = ", without throttling" if not record.throttled_ratio else ""
-        return f"The endpoint was the limit: it served less than was asked{calm}."
+        found = "it served less than was asked"
+        if record.offered_per_s is None:
+            found = "latency grew with the load"
+        return f"The endpoint was the limit: {found}{calm}."
     if verdict.result == VerdictResult.WITHIN_TARGET:
         return _within(record)
     if verdict.result == VerdictResult.OVER_TARGET:
@@ -79,11 +82,14 @@ def _finding(record: RunRecord) -> str:
 def verdict_lines(record: RunRecord) -> list[str]:
     """The verdict: its headline, the longest stall, and its sentence with all figures and footnote.
 
-    The sentence stands alone where it says the headline in the same words.
+    The sentence stands alone where it says the headline in the same words. Of failures, whose cause
+    is in the headline, it is the rest.
     """
-    short, whole, stall = headline(record), record.verdict.whole, stall_sentence(record)
-    if short.lower() in whole.lower():
-        return [whole]
+    short, verdict, stall = headline(record), record.verdict, stall_sentence(record)
+    if short.lower() in verdict.whole.lower():
+        return [verdict.whole]
+    said = verdict.why if verdict.result == VerdictResult.FAILING else ""
+    whole = " ".join(filter(None, (said or verdict.sentence, verdict.footnote)))
     return [short, *([] if stall is None else [stall]), whole]
 
 
@@ -96,9 +102,7 @@ def _searched(rate_per_s: float | None, unit: str, *, at_least: bool) -> str:
 
 def _throttled(record: RunRecord) -> str:
     if record.verdict.limited_by == "account":
-        if record.accounts:
-            return "The accounts were throttled."
-        return f"The account was throttled{_at(record, account_limit(record), 'account')}."
+        return _account_throttled(record)
     rule, enforced = LIMITS.get(record.verdict.limited_by), record.enforced
     if rule is not None and rule.covers and enforced is not None:
         rate = f"{number(enforced.rates[record.verdict.limited_by])} {unit_of(record)}"
@@ -122,10 +126,12 @@ def _throttled(record: RunRecord) -> str:
     limit = partition_limit(record)
     if record.verdict.limited_by == "unknown" and record.request_units is None and throttled:
         reached, sign = judged_rate(record, throttled[0]), judged_sign(record, throttled[0])
-        of = "" if limit is None else f", {sign}{percent(reached / limit)} of it"
+        had = f"{_named(throttled[0])} had {sign}{number(reached)} {unit_of(record)}"
+        if limit is None:
+            return f"Requests were throttled, and no limit is known to be the cause: {had}."
         return (
-            f"Requests were throttled far below the {limit_word(record)} of a partition: "
-            f"{_named(throttled[0])} had {sign}{number(reached)} {unit_of(record)}{of}."
+            f"Requests were throttled far below the {limit_word(record)} of a partition: {had}, "
+            f"{sign}{percent(reached / limit)} of it."
         )
     if attempts - sum(map(throttled_attempts, throttled)) >= _DOMINANT * attempts:
         return f"Queries over several partitions were throttled.{used}"
@@ -142,6 +148,20 @@ def _throttled(record: RunRecord) -> str:
     return f"{least}{len(throttled):,} partitions were throttled, {name} the most.{used}"
 
 
+def _account_throttled(record: RunRecord) -> str:
+    if record.accounts:
+        names = [part.name for part in record.accounts if throttled_for(Scope.ACCOUNT)(part)]
+        if len(names) == 1:
+            return f"Account {names[0]} was throttled."
+        return f"{len(names):,} of {counted(len(record.accounts), 'account')} were throttled."
+    rate, limit = account_rate(record), account_limit(record)
+    reached = f"{judged_sign(record)}{number(rate)} {unit_of(record)}"
+    if limit is not None:
+        word = limit_word(record, "account")
+        reached += f", {percent(rate / limit)} of its {word} of {number(limit)}"
+    return f"The account was throttled at {reached}."
+
+
 def _charged(part: OperationPart) -> float:
     return 0.0 if part.request_units is None else part.request_units.total
 
@@ -154,10 +174,10 @@ def _used(record: RunRecord) -> str:
     return f" {percent(units.ratio)} of the provisioned RU/s were used."
 
 
-def _at(record: RunRecord, limit: float | None, of: Scope = "partition") -> str:
+def _at(record: RunRecord, limit: float | None) -> str:
     if limit is None:
         return ""
-    return f": its {limit_word(record, of)} is {number(limit)} {unit_of(record)}"
+    return f": its {limit_word(record)} is {number(limit)} {unit_of(record)}"
 
 
 def _calm(record: RunRecord) -> str:

@@ -14,7 +14,8 @@ from harness.measure.record.record import RunRecord
 from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
 from harness.model.target import UNLIMITED_PER_S
 
-_LEAST = "≥"
+AT_LEAST, AT_MOST = "≥", "≤"
+"""The signs of bounds."""
 _IN_FORCE = "limit in force"
 
 
@@ -94,14 +95,14 @@ def least(record: RunRecord, part: Any = None) -> str:
         part: Whose rates they are: a partition, an operation, or else all together.
     """
     if isinstance(part, OperationPart):
-        return _LEAST if part.uncertain else ""
+        return AT_LEAST if part.uncertain else ""
     bounds = {one.kind for one in record.operations if one.uncertain}
     if isinstance(part, PartitionPart):
         if part.scanned_besides(record.partitions):
-            return _LEAST
+            return AT_LEAST
         if part.entities_by_kind:
             bounds &= part.entities_by_kind.keys()
-    return _LEAST if bounds else ""
+    return AT_LEAST if bounds else ""
 
 
 def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:

@@ -81,7 +81,8 @@ def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> 
     return _of(next((target for target in targets if target is not None), None))
 
 
-def _throttled_for(scope: Scope) -> Callable[[Any], int]:
+def throttled_for(scope: Scope) -> Callable[[Any], int]:
+    """Counts the throttled attempts of a partition or an account for one scope."""
     # The names of other responses have no scope.
     return lambda part: sum(
         count for name, count in part.attempts_by_status.items() if name.endswith(f" {scope}")
@@ -296,8 +297,8 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
     *MESSAGES,
     _in_csv("attempts", lambda part: sum(part.attempts_by_status.values())),
     *THROTTLED,
-    _in_csv("throttled_partition_attempts", _throttled_for(Scope.PARTITION)),
-    _in_csv("throttled_account_attempts", _throttled_for(Scope.ACCOUNT)),
+    _in_csv("throttled_partition_attempts", throttled_for(Scope.PARTITION)),
+    _in_csv("throttled_account_attempts", throttled_for(Scope.ACCOUNT)),
     THROTTLED_RATIO,
     OTHER_COUNT,
     OTHER_ANSWERS,
@@ -341,7 +342,7 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
     *THROTTLED,
     Column(
         "by its partitions",
-        _throttled_for(Scope.PARTITION),
+        throttled_for(Scope.PARTITION),
         _count,
         outputs=Output.MARKDOWN | Output.HTML,
         group=_REFUSED,
@@ -349,7 +350,7 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
     ),
     Column(
         "by the account",
-        _throttled_for(Scope.ACCOUNT),
+        throttled_for(Scope.ACCOUNT),
         _count,
         narrow="by the\naccount",
         group=_REFUSED,

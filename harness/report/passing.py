@@ -96,7 +96,7 @@ def measured(part: ConditionPart) -> str:
     parsed = None if part.unit else _parsed(part.text)
     unit = part.unit if parsed is None else parsed.form.unit
     value = _VALUES.get(unit, number)(part.value)
-    return f"measured {value} ({part.note})" if part.note else f"measured {value}"
+    return f"measured {value}; {part.note}" if part.note else f"measured {value}"
 
 
 def _parsed(text: str) -> Condition | None:

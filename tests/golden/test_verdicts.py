@@ -281,7 +281,7 @@ VERDICTS: dict[str, Evidence] = {
     "The same, but answers take as long as ever: there are too few users": evidence(
         WAITING, wanted_per_s=2000.0, users=4, scheduled=True, light_latency_s=0.004
     ),
-    "In a closed loop slow answers are the endpoint's, however constant": evidence(
+    "A closed loop whose answers take as long as ever: there are too few users": evidence(
         WAITING, wanted_per_s=2000.0, users=4, light_latency_s=0.004
     ),
     "A schedule fell behind although users were free: nobody but the generator": evidence(
@@ -305,6 +305,14 @@ VERDICTS: dict[str, Evidence] = {
     "Cosmos DB has no target in entities a second": evidence(HOT, kind=COSMOS),
     "The documents name no target for blobs, which is no failure": evidence(
         HOT, kind=AZURITE_BLOBS
+    ),
+    "Blobs that are throttled: no limit is known that could have been near": evidence(
+        THROTTLED, kind=AZURITE_BLOBS, targets=None
+    ),
+    "Throttled before the measured window alone": evidence(
+        dataclasses.replace(
+            THROTTLED, series=THROTTLED.series[:3], start=THROTTLED.start + 3, end=THROTTLED.end + 3
+        )
     ),
     "Too short": evidence(snapshot_of({"p0": 1000}, seconds=4)),
     "Too few operations": evidence(snapshot_of({"p0": 9}, operations_per_s=9)),
@@ -407,6 +415,7 @@ OBSERVED: dict[str, Evidence] = {
     "a response latency": evidence(dataclasses.replace(SLOW, response_ms=answered_after(0.8))),
     "a latency under light load": evidence(SLOW, light_latency_s=0.001),
     "1,000 operations/s": evidence(WAITING),
+    "1,000 operations/s, for which all users wait": evidence(WAITING, users=4),
     "operations that were dropped or waiting": evidence(ACCOUNTED, scheduled=True, waiting=40),
     "connections": evidence(SLOW, connections=500, connections_in_use=20),
     "two workers": evidence(SLOW, generator=TWO),

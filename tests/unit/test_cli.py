@@ -64,6 +64,16 @@ def test_without_a_command_there_is_help_or_an_error(
     assert all(part in (command.err if code else text) for part in said)
 
 
+@pytest.mark.parametrize("module", ["harness", "harness.cli"])
+def test_either_module_is_the_command_line(module: str) -> None:
+    """Who runs the module of the commands gets the same, and no silence."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, "imaginary"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "invalid choice: 'imaginary'" in done.stderr
+
+
 def test_a_command_imports_only_what_it_needs() -> None:
     """The help and the start of a run load neither the profile's libraries nor the endpoint's."""
     heavy = {"pydantic", "azure", "rich", "gevent", "uvloop"}

@@ -121,8 +121,7 @@ def check(
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
     told = kind_told(response.headers, endpoint) or endpoint.kind
-    # The front of Azure Storage refuses with the header that Cosmos DB has in every answer.
-    if told.server != endpoint.kind.server and not (refused is not None and told.charges):
+    if told.server != endpoint.kind.server:
         raise SetupError(
             f"the server at {endpoint.host} is a {told.server} service{told.reached}, and not a "
             f"{endpoint.kind.server} service: check -H"
@@ -146,7 +145,8 @@ def check(
 def kind_told(headers: Mapping[str, str], endpoint: Endpoint) -> Service | None:
     """The kind of service that sent ``headers`` (names in lower case); None where they do not tell.
 
-    Of a service and its stand-in, the one that is as far away as the endpoint.
+    Of a service and its stand-in, the one that is as far away as the endpoint. Cosmos DB is told by
+    a charge alone: its ``Server`` is that of any Windows server, such as the front of Storage.
     """
     server = headers.get("server", "").lower()
     told = [one for one in SERVICES if one.server_header and server.startswith(one.server_header)]

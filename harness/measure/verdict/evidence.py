@@ -19,7 +19,7 @@ from harness.measure.record.measured import OTHERS, GeneratorPart, RatesPart
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.throttling import silences_of, throttling_of
-from harness.model.figures import agreed, counted, milliseconds, of_core, percent
+from harness.model.figures import agreed, counted, milliseconds, number, of_core, percent
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttled_of
 from harness.model.services.service import CountedUnit, Service, Targets
@@ -242,12 +242,10 @@ class Evidence:
             return rule
         if throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled:
             return "account"
-        if limit is None:
-            return "partition"
         near = sum(
             part.throttled
             for part in snapshot.single_partitions
-            if part.entities_per_s.best_1s >= NEAR_FROM * limit
+            if limit is not None and part.entities_per_s.best_1s >= NEAR_FROM * limit
         )
         return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
 
@@ -326,6 +324,10 @@ class Evidence:
             bounds &= part.entities_by_kind.keys()
         scanned = part is not None and part.scanned_besides(self.snapshot.partitions)
         return "at least " if bounds or scanned else ""
+
+    def rate_words(self, per_s: float, part: CountedPartition | None = None) -> str:
+        """A rate with its unit, of a partition or else of an account or all together."""
+        return f"{self.at_least(part)}{number(per_s)} {self.unit.rate}"
 
     @property
     def costliest(self) -> CountedPartition | None:

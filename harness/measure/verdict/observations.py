@@ -191,8 +191,8 @@ def _shares(evidence: Evidence) -> Iterator[str]:
         published = evidence.kind.models_targets and word == "target"
         of = "the published target" if published else f"its {word}"
         yield (
-            f"{named(hottest)} was the busiest: {evidence.at_least(hottest)}{number(rate)} "
-            f"{evidence.unit.rate}, {percent(rate / targets.partition)} of {of}"
+            f"{named(hottest)} was the busiest: {evidence.rate_words(rate, hottest)}, "
+            f"{percent(rate / targets.partition)} of {of}"
         )
     if evidence.length_s > 0:
         yield from _accounts(evidence)
@@ -217,14 +217,14 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
         of = ""
         if targets is not None and targets.of_account is not None:
             of = f", {percent(rate / targets.account)} of its {targets.word('account')}"
-        words.append(f"account {part.name} was the {rank}: {number(rate)} {evidence.unit.rate}{of}")
+        words.append(f"account {part.name} was the {rank}: {evidence.rate_words(rate)}{of}")
     yield "; ".join(words)
 
 
 def _rate(evidence: Evidence) -> str:
     achieved, wanted = evidence.achieved_per_s, evidence.wanted_per_s
     snapshot = evidence.snapshot
-    rate = f"the mean rate was {evidence.at_least()}{number(achieved)} {evidence.unit.rate}"
+    rate = f"the mean rate was {evidence.rate_words(achieved)}"
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
         # How many requests an application can have in progress is unknown: most of the time it may
@@ -237,7 +237,8 @@ def _rate(evidence: Evidence) -> str:
     if wanted is not None:
         held = percent(achieved / wanted)
         return f"{rate}, {held} of the wanted {number(wanted)}"
-    return rate if evidence.scheduled else f"{rate}, limited only by how fast answers came"
+    waited = evidence.users_are_busy and evidence.client_limit is None
+    return f"{rate}, limited only by how fast answers came" if waited else rate
 
 
 def _queries(evidence: Evidence) -> Iterator[str]:
@@ -262,9 +263,8 @@ def _queries(evidence: Evidence) -> Iterator[str]:
     over = [part for part in evidence.snapshot.partitions if part.partition.whole_table]
     if rate := sum(part.entities_per_s.mean for part in over):
         yield (
-            f"queries over several partitions scanned {evidence.at_least(over[0])}"
-            f"{number(rate)} {unit.rate}, which count for the account; the share of each "
-            "partition is unknown"
+            f"queries over several partitions scanned {evidence.rate_words(rate, over[0])}, which "
+            "count for the account; the share of each partition is unknown"
         )
 
 

@@ -180,7 +180,7 @@ def _finding(evidence: Evidence) -> VerdictPart:
             return _client_limited(evidence, "users", f"on average {waiting_words(evidence)}")
         if not busy:
             return _missed_by_idle_users(evidence)
-        if evidence.scheduled and grown is False:
+        if grown is False:
             why = (
                 f"{all_wait(evidence.users)} for answers, which took no longer than under light "
                 "load, so that more users are needed"
@@ -213,12 +213,13 @@ def _finding_of_application(evidence: Evidence) -> VerdictPart:
     limit = evidence.client_limit
     if limit is None:
         return against
+    rate = evidence.rate_words(evidence.rate(evidence.snapshot.entities_per_s))
     return _reasoned(
         VerdictResult.CLIENT_LIMITED,
         limit.by,
         f"{limit.why}.",
-        f" {number(evidence.rate(evidence.snapshot.entities_per_s))} {evidence.unit.rate} in the "
-        f"{best_over(evidence.length_s)} is not the limit of the endpoint.",
+        f" {rate.capitalize()} in the {best_over(evidence.length_s)} is not the limit of the "
+        "endpoint.",
     )
 
 
@@ -243,10 +244,12 @@ def _failing(evidence: Evidence) -> VerdictPart:
     rates = ""
     if failures.decisive:
         rates = " The rates and latencies of this run say nothing about its capacity."
-    return _verdict(
-        VerdictResult.FAILING,
-        "size" if failures.full else "unknown",
-        f"Failing: {failures.described}{throttled}; see errors.jsonl. {failures.cause}.{rates}",
+    found = f"{failures.described}{throttled}; see errors.jsonl."
+    return VerdictPart(
+        result=VerdictResult.FAILING,
+        limited_by="size" if failures.full else "unknown",
+        sentence=f"Failing: {found} {failures.cause}.{rates}",
+        why=f"{found}{rates}",
     )
 
 
@@ -256,6 +259,9 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     of_account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
     by = evidence.throttled_by if units is None else units.cause.value
     course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
+    throttled = [point.second for point in snapshot.series if point.throttled]
+    if throttled and throttled[-1] < snapshot.start:
+        course += ", before the measured window"
     if units is None and evidence.enforced is None:
         course = f"{_others(evidence, of_account, by)}{course}"
     gap = throttling.longest_gap
@@ -286,15 +292,19 @@ def _where(evidence: Evidence, by: str) -> str:
         return f"{part} by the limit of {rule.whose}: {rate} for {rule.covers}"
     if by == "account" or most is None:
         count, of_all = throttled_of(snapshot.attempts, Scope.ACCOUNT), snapshot.throttled
-        where, rate = "the account", ""
+        where, per_s = "the account", snapshot.account_rates.mean
         if account is not None:
             count, where = account.throttled(Scope.ACCOUNT), f"account {account.name}"
-            rate = f" ({number(account.entities_per_s.mean)} {unit.rate})"
+            per_s = account.entities_per_s.mean
         elif enforced is not None and enforced.refused_by is not None:
             count, of_all = enforced.refusals[by], sum(enforced.refusals.values())
-        return f"{_part(count, of_all)} for {where}{rate}"
+        targets = evidence.targets if enforced is None else None
+        of = ""
+        if targets is not None and targets.of_account is not None:
+            of = f", {percent(per_s / targets.account)} of its {targets.named('account')}"
+        return f"{_part(count, of_all)} for {where} ({evidence.rate_words(per_s)}{of})"
     of = f" of account {most.account}" if most.account else ""
-    rate, limit = f"{number(most.entities_per_s.mean)} {unit.rate}", evidence.partition_limit
+    rate, limit = evidence.rate_words(most.entities_per_s.mean, most), evidence.partition_limit
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
@@ -331,7 +341,7 @@ def _part(count: int, throttled: int) -> str:
 
 
 def _client_limited(evidence: Evidence, limited_by: str, why: str) -> VerdictPart:
-    rate = f"{number(evidence.achieved_per_s)} {evidence.unit.rate}"
+    rate = evidence.rate_words(evidence.achieved_per_s).capitalize()
     return _reasoned(
         VerdictResult.CLIENT_LIMITED, limited_by, f"{why}.", f" {rate} {LIMITERS[limited_by].rest}."
     )
@@ -351,7 +361,7 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
     return _reasoned(
         VerdictResult.ENDPOINT_LIMITED,
         "endpoint",
-        f"{number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
+        f"{evidence.at_least()}{number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
         f"served; {throttled_words(evidence.snapshot)} and the generator was not busy, but "
         f"{all_wait(evidence.users)} for answers{latency}. {why}",
     )
@@ -378,13 +388,13 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     if targets is None:
         if snapshot.request_units is not None:
             return _against_throughput(evidence, limited_by)
-        everything = evidence.rate(snapshot.entities_per_s)
+        everything = evidence.rate_words(evidence.rate(snapshot.entities_per_s))
         if not evidence.kind.documented:
             return _verdict(
                 VerdictResult.NO_TARGET,
                 limited_by,
                 f"No target: the documents name none for {evidence.kind.partitions}. The run made "
-                f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
+                f"{everything}; {throttled_words(snapshot)}.",
             )
         why = ", which counts request units, and no answer named its charge"
         return _verdict(
@@ -392,7 +402,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             limited_by,
             f"No {evidence.unit.rate} target applies to {evidence.kind.described}"
             f"{why if evidence.kind.charges else ''}; the endpoint served "
-            f"{number(everything)} {evidence.unit.rate}; {throttled_words(snapshot)}.",
+            f"{everything}; {throttled_words(snapshot)}.",
         )
     which, partition = "the account", 0.0
     if busiest is not None:
@@ -408,9 +418,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     else:
         partition = evidence.rate(hottest.entities_per_s)
         figures = (
-            f"{_when(evidence)}{named(hottest)} served "
-            f"{evidence.at_least(hottest)}{number(partition)} "
-            f"{evidence.unit.rate} ({percent(partition / targets.partition)} of the "
+            f"{_when(evidence)}{named(hottest)} served {evidence.rate_words(partition, hottest)} "
+            f"({percent(partition / targets.partition)} of the "
             f"{targets.named('partition')}), {which} {rate}"
         )
     if targets.of_account is not None:

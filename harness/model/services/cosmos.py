@@ -20,8 +20,6 @@ COSMOS = Service(
     limits=LimitUnit.REQUEST_UNITS,
     hosts=_TABLES,
     other_hosts=_DOCUMENTS,
-    # It was recorded to name this server until 2021, and none since; its stand-in does.
-    server_header="microsoft-httpapi",
     merges_by_post=True,
     audience="cosmos",
     role="Cosmos DB Built-in Data Contributor on the account",

@@ -14,7 +14,7 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import GROWN_FROM, of_one_partition
+from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, MESSAGE_KINDS, Kind
@@ -38,7 +38,7 @@ _HALF = 0.5
 """Share of the queries for which the number of scanned entities has to be known."""
 _MANY_WRITES = 0.25
 """Share of the operations."""
-_OF_ENTITIES = frozenset(LIMITS)
+_OF_ENTITIES = frozenset((*LIMITS, "unknown"))
 _OF_REQUESTS = frozenset((*_OF_ENTITIES, "endpoint"))
 """Limits of a load that fewer and larger requests relieve."""
 _LIMITED = (VerdictResult.CLIENT_LIMITED, VerdictResult.ENDPOINT_LIMITED)
@@ -302,14 +302,13 @@ class Seen:
         if verdict.result == VerdictResult.OVER_TARGET:
             found = _exceeded(record) or ["partition"]
         elif throttled and found == ["unknown"]:
-            of_storage = ["partition" if self.one_throttled else "server"]
-            found = of_storage if self.charges is None else ["partition", "throughput"]
+            if self.charges is not None:
+                found = ["partition", "throughput"]
+            elif record.endpoint.service.throttles:
+                # An emulator has no servers, and what is in front of it has limits of its own.
+                found = ["partition" if self.one_throttled else "server"]
         elif not throttled and verdict.result not in _LIMITED and found != ["size"]:
             found = []
-        elif found == ["endpoint"] and record.light_ms and record.service_ms is not None:
-            # Answers that take as long as ever leave room for more users.
-            grown = record.service_ms.mean >= GROWN_FROM * record.light_ms
-            found = ["endpoint" if grown else "users"]
         scanned = sum(part.entities for part in record.operations if part.type == Kind.QUERY)
         if _OF_ENTITIES.intersection(found) and scanned * 2 > record.counts.entities:
             found.insert(0, "scans")

@@ -45,9 +45,8 @@ def generator_size(seen: Seen) -> Assessment | None:
     capacity, full = record.generator.capacity, _full_machine(record)
     if capacity is not None and full is not None:
         return _on_full_machine(record, seen.targets, capacity, full)
-    generator = record.generator
-    if generator.lag_s_max >= LATE_S and generator.busy_share < BUSY_SHARE:
-        late = f"{milliseconds(generator.lag_s_max * 1000)} ms"
+    if _held_up(record):
+        late = f"{milliseconds(record.generator.lag_s_max * 1000)} ms"
         return offends(
             f"No worker had a full core, and operations were sent up to {late} late.",
             change="Find what held the generator up, such as a suspended machine or a stopped "
@@ -68,8 +67,8 @@ def generator_size(seen: Seen) -> Assessment | None:
         machines = counted(math.ceil(processes / cores), "machine")
         where = f"{machines} with {counted(cores, 'core')} each"
     return offends(
-        f"A worker made {number(capacity.entities_per_cpu_s)} entities in a second of CPU time, "
-        "and sends on time up to 80% of a core.",
+        f"A worker made {number(capacity.entities_per_cpu_s)} {record.endpoint.service.unit.many} "
+        "in a second of CPU time, and sends on time while it uses at most 80% of a core.",
         change=f"Use {where} for {named}.",
     )
 
@@ -110,14 +109,15 @@ def _on_full_machine(
 @remedy("Use session 'wire'.")
 def session(seen: Seen) -> Assessment | None:
     record = _limited(seen, *_GENERATOR)
-    if record is None or _connections_used_up(record):
+    if record is None or _connections_used_up(record) or _held_up(record):
+        return None
+    full = _full_machine(record)
+    if full is not None and full.workers_percent < max(full.others_percent, full.harness_percent):
+        # What others use is not saved.
         return None
     if not session_named(record.session).by_sdk:
         return None
-    return offends(
-        f"The generator was the limit, and session 'wire' uses less CPU per operation than session "
-        f"{record.session!r}."
-    )
+    return offends(f"Session 'wire' uses less CPU per operation than session {record.session!r}.")
 
 
 @practice("there are enough users for the rate", "load.users", relieves=("users",))
@@ -185,6 +185,16 @@ def _connections_used_up(record: RunRecord) -> bool:
     return limit is not None and in_use is not None and in_use >= limit < record.users
 
 
+def _held_up(record: RunRecord) -> bool:
+    """Whether a generator that had CPU time sent late: something stopped it."""
+    generator = record.generator
+    return (
+        generator.lag_s_max >= LATE_S
+        and generator.busy_share < BUSY_SHARE
+        and _full_machine(record) is None
+    )
+
+
 def _full_machine(record: RunRecord) -> MachineLoadPart | None:
     capacity = record.generator.capacity
     fullest = None if capacity is None else capacity.fullest
@@ -192,17 +202,18 @@ def _full_machine(record: RunRecord) -> MachineLoadPart | None:
 
 
 def _wanted(record: RunRecord) -> float | None:
-    """The mean rate that the load asked for, in entities/s; a search asks for many."""
+    """The mean rate that the load asked for; a search asks for many."""
     return None if record.search is not None else record.offered_per_s
 
 
 def _rate(record: RunRecord, targets: Targets) -> tuple[float | None, str]:
     """The rate that the generator should have made, and its name."""
+    unit = record.endpoint.service.unit.rate
     if (wanted := _wanted(record)) is not None:
-        return wanted, f"the wanted {number(wanted)} entities/s"
+        return wanted, f"the wanted {number(wanted)} {unit}"
     if record.account.target is None:
         return None, ""
     for target, of in ((targets.partition, "one partition"), (targets.account, "the account")):
         if record.account.entities_per_s.mean < target:
-            return target, f"{number(target)} entities/s, the target of {of}"
+            return target, f"{number(target)} {unit}, the target of {of}"
     return None, ""

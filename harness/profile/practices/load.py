@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from harness.measure.record.record import RunRecord
+from harness.measure.verdict.evidence import NEAR_FROM
 from harness.measure.verdict.observations import SUDDEN_S
 from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, number, percent
@@ -167,9 +168,17 @@ def account_target(seen: Seen) -> Assessment | None:
     whose = "an account" if seen.accounts == 1 else f"{seen.accounts} accounts"
     published = seen.targets.word("account") == "target"
     target = f"{percent(share)} of the {'published' if published else 'raised'} target of {whose}."
-    if seen.recorded:
-        judge = offends if "account" in seen.limits else judge
-        return judge(f"The best second had {number(wanted)} entities/s, {target}")
+    if seen.record is not None:
+        best = f"The best second had {number(wanted)} entities/s, {target}"
+        if "account" not in seen.limits:
+            return judge(best)
+        if share >= NEAR_FROM or seen.record.enforced is not None:
+            return offends(best)
+        return offends(
+            f"The account throttled far below its target. {best}",
+            change="Find out what else the account serves: requests of others and its other "
+            "limits, such as bandwidth, count too.",
+        )
     return judge(f"{number(wanted)} entities/s are {target}", setting=seen.requested_setting)
 
 

@@ -155,9 +155,14 @@ def hot_range(seen: Seen) -> Assessment | None:
     count = shares.range_count
     growing = any(table.growth for table in seen.several)
     if "server" in seen.limits and seen.record and len(seen.record.partitions) > 1 and not growing:
+        why = (
+            "Requests were throttled although no partition was near its target. A server serves a "
+            "range of neighbouring keys, and may throttle all of them."
+        )
+        if seen.record.verdict.limited_by == "server":
+            why = "The limit of a server throttled the range of neighbouring keys that it serves."
         return offends(
-            "Requests were throttled although no partition was near its target: a server serves a "
-            "range of neighbouring keys, and throttles all of them.",
+            why,
             change="Spread busy PartitionKeys over the whole order of keys, such as with a prefix "
             "of their hash.",
         )

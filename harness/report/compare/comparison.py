@@ -60,20 +60,21 @@ class Ranking:
     behind: tuple[str, ...]
     undecided: tuple[str, ...]
 
+    def shown(self, name: str) -> str:
+        """The figure of a run, with the sign of a bound."""
+        values = self.values[name]
+        return values.sign + self.measure.show_in_full(values.mean)
+
     def __str__(self) -> str:
         """The difference as a sentence."""
-
-        def show(name: str) -> str:
-            return self.measure.show_in_full(self.values[name].mean)
-
-        leading = listed([f"{name} ({show(name)})" for name in self.best])
+        leading = listed([f"{name} ({self.shown(name)})" for name in self.best])
         among = "better" if len(self.best) + len(self.behind) == 2 else "best"
         leading += f" {agreed(len(self.best), 'is', 'are')} {among}"
         if len(self.best) > 1:
             leading += " and do not differ"
         others = []
         for name in self.behind:
-            words = f"{name} has {show(name)}"
+            words = f"{name} has {self.shown(name)}"
             # A share of a share would mislead.
             if self.measure.unit != "%":
                 mean = self.values[name].mean
@@ -361,9 +362,9 @@ def _sentence(comparison: Comparison, found: Ranking) -> str:
     records = {one.name: one.records for one in comparison.subjects}
     high, low = (found.values[name].mean for name in (best, behind))
     name = listed(found.best)
-    show = found.measure.show_in_full
+    more, less = map(found.shown, (best, behind))
     if found.measure.name == "sustained_per_s":
-        return f"{name} sustains {_than(high, low, behind)} ({show(high)} against {show(low)})."
+        return f"{name} sustains {_than(high, low, behind)} ({more} against {less})."
     if found.measure.name == "entities_per_s":
         served = _than(high, low, behind)
         throttled = [
@@ -375,15 +376,15 @@ def _sentence(comparison: Comparison, found: Ranking) -> str:
         if throttled[1]:
             # How much more it would serve is not known.
             return f"{name} serves at least {served}, which was throttled."
-        more = change_words(high, low)
         unit = counted_unit(itertools.chain(*records.values())).rate
-        return f"{name} served {show(high)} {unit}, {behind} {show(low)} ({more})."
+        change = change_words(high, low)
+        return f"{name} served {more} {unit}, {behind} {less} ({change})."
     if found.measure.name == "throttled_ratio":
-        against = f"{show(high)} of the attempts against {show(low)}"
+        against = f"{more} of the attempts against {less}"
         return f"{name} is throttled less than {behind}: {against}."
     noun = found.measure.noun
     change = "" if found.measure.unit == "%" else change_words(high, low)
-    against = f"{show(high)} against {show(low)}{f', {change}' if change else ''}"
+    against = f"{more} against {less}{f', {change}' if change else ''}"
     return f"{noun[0].upper()}{noun[1:]}: {name} is better than {behind} ({against})."
 
 

@@ -15,6 +15,7 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
 from harness.model.sessions import session_named
 from harness.report.compare.measures import Measure
+from harness.report.limits import AT_LEAST, AT_MOST
 
 SAME_WITHIN = 0.05
 """A difference of single runs below this share of the larger value counts as none."""
@@ -25,6 +26,7 @@ FAR_APART = 2
 where all repeats of one are that far from those of the other."""
 FEW_REPEATS = 3
 UNKNOWN = "it takes repeats to tell how far it scatters"
+BOUNDED = "a bound does not tell how far it is from the true figure"
 _OTHER_LOAD = 0.1
 """Of the machine: where the load of other processes differs by more, so may latencies."""
 
@@ -38,6 +40,7 @@ class Values:
         high: How far up.
         squares: Squared distances of the repeats from their mean.
         others: The load of other processes, as a share of the machine; None if unknown.
+        sign: Of a bound: ``≥`` or ``≤``.
         doubt: Why the values decide nothing; empty if they do.
     """
 
@@ -49,6 +52,7 @@ class Values:
     high: float | None = None
     squares: float = 0.0
     others: float | None = None
+    sign: str = ""
     doubt: str = ""
 
     @property
@@ -84,6 +88,7 @@ def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") ->
         high=high,
         squares=sum((value - mean) ** 2 for value in known),
         others=statistics.fmean(others) if others and measure.timed else None,
+        sign=max(map(measure.sign, records)),
         doubt=[*doubts(records, name), *_of_machine(measure, records, name), ""][0],
     )
 
@@ -162,6 +167,8 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
             used = f"{percent(loads[0])} and {percent(loads[1])}"
             return Judgement(None, (f"other processes used {used} of the machine",))
     low, high = sorted((one, other), key=lambda values: values.mean)
+    if low.sign == AT_LEAST or high.sign == AT_MOST:
+        return Judgement(None, (BOUNDED,))
     far = high.least > FAR_APART * low.most
     if min(one.count, other.count) >= FEW_REPEATS:
         freedom = one.count + other.count - 2

@@ -19,7 +19,17 @@ from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
 from harness.report.columns import at
-from harness.report.limits import account_limit, account_rate, counted_unit, has_enforced, of_limit
+from harness.report.limits import (
+    AT_LEAST,
+    AT_MOST,
+    account_limit,
+    account_rate,
+    counted_unit,
+    has_enforced,
+    judged_sign,
+    least,
+    of_limit,
+)
 from harness.report.sentences import hottest, hottest_share
 
 _ROW_HEIGHT = 10**0.1
@@ -148,6 +158,10 @@ class Measure:
         """Whether it is a time, which other load of the machine makes longer."""
         return self.unit == "ms"
 
+    def sign(self, record: RunRecord) -> str:
+        """Before a lower bound ``≥``, before an upper bound ``≤``, else empty."""
+        return _SIGNS.get(self.name, unbounded)(record)
+
     def named_for(self, records: Iterable[RunRecord]) -> Measure:
         """The measure with the unit of the runs, and the word for what they were held against."""
         runs = list(records)
@@ -252,6 +266,31 @@ def _sustained(record: RunRecord) -> float | None:
     if search is None or search.limit is None:
         return None if search is None else search.rate_per_s
     return search.limit.per_s
+
+
+def unbounded(_record: RunRecord) -> str:
+    """The sign of a figure that is exact."""
+    return ""
+
+
+def _sign_of_hottest(record: RunRecord) -> str:
+    return judged_sign(record, hottest(record))
+
+
+def _sign_of_search(record: RunRecord) -> str:
+    search = record.search
+    return AT_LEAST if search is not None and search.limit is None and search.at_least else ""
+
+
+_SIGNS: dict[str, Callable[[RunRecord], str]] = {
+    "entities_per_s": least,
+    "entities_per_s(best_1s)": least,
+    "limit_ratio(partition)": _sign_of_hottest,
+    "limit_ratio(account)": judged_sign,
+    "hottest_share": _sign_of_hottest,
+    "sustained_per_s": _sign_of_search,
+    "billable_per_1000": lambda record: AT_MOST if least(record) else "",
+}
 
 
 def _latency(of: str, share: int) -> Measure:

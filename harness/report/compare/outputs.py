@@ -283,7 +283,7 @@ def span_words(measure: Measure, values: Values) -> str:
 
 def with_change(measure: Measure, values: Values, first: Values | None, n: int) -> str:
     """A mean, and behind that of a later run its difference from the first mean."""
-    shown = measure.show(values.mean)
+    shown = values.sign + measure.show(values.mean)
     # A share of a share would mislead.
     if not n or first is None or measure.unit == "%":
         return shown
@@ -319,7 +319,7 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, n: int)
     """A mean, its difference from the first mean, and below it the range of the repeats."""
     if values is None:
         return Text("n/a", "dim")
-    cell = Text(measure.show(values.mean))
+    cell = Text(values.sign + measure.show(values.mean))
     if n:
         change = ""
         if first is not None and measure.unit != "%":

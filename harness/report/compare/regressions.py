@@ -48,9 +48,8 @@ class Regression:
             return Judged(self.text, None, f"{missing} has no {self.measure.name}")
         bound = first.mean * self.factor + self.offset
         passed: bool | None = last.mean < bound if self.below else last.mean > bound
-        figures = "{} against {}; the bound is {}".format(
-            *map(self.measure.show_in_full, (last.mean, first.mean, bound))
-        )
+        now, before, at = map(self.measure.show_in_full, (last.mean, first.mean, bound))
+        figures = f"{last.sign}{now} against {first.sign}{before}; the bound is {at}"
         judged = judge(self.measure, first, last)
         if judged.differ is None and (passed or first.doubt or last.doubt):
             passed = None

@@ -68,7 +68,7 @@ def _table(records: Sequence[RunRecord], page: Page, name_width: int, *, typical
         rows.append(
             [
                 page.short(record.run_id, name_width),
-                *(_shown(measure, read[measure][place]) for measure in shown),
+                *(_shown(measure, read[measure][place], measure.sign(record)) for measure in shown),
                 page.show(result_words(record)),
                 *([] if not any(passing) else ["" if found is None else found.word]),
                 str(record.exit_code),
@@ -85,8 +85,8 @@ def _table(records: Sequence[RunRecord], page: Page, name_width: int, *, typical
     return table_of(["run", *headings, "verdict", *conditions, "exit\ncode"], rows)
 
 
-def _shown(measure: Measure, value: float | None) -> str:
-    return NOT_MEASURED if value is None else measure.show(value)
+def _shown(measure: Measure, value: float | None, sign: str = "") -> str:
+    return NOT_MEASURED if value is None else sign + measure.show(value)
 
 
 _MOST_DIFFERENCES = 4
@@ -129,8 +129,8 @@ class Trend:
         first, last = (values_of(measure, [record], name) for name, record in ends)
         if first is None or last is None or first.mean == last.mean == 0:
             return ""
-        each = f"{measure.show_in_full(first.mean)} in the first run"
-        each += f", {measure.show_in_full(last.mean)}"
+        each = f"{first.sign}{measure.show_in_full(first.mean)} in the first run"
+        each += f", {last.sign}{measure.show_in_full(last.mean)}"
         judged = judge(measure, first, last)
         # A share of a share would mislead.
         more = "" if measure.unit == "%" else change_words(last.mean, first.mean)

@@ -138,7 +138,7 @@ def _row(record: RunRecord, measures: Iterable[Measure]) -> list[Cell]:
         *(
             Cell("n/a", "faint", sort=-1.0)
             if value is None
-            else Cell(measure.show(value), sort=value)
+            else Cell(measure.sign(record) + measure.show(value), sort=value)
             for measure, value in values
         ),
     ]

@@ -198,7 +198,7 @@ def test_an_answer_in_xml_is_read_too() -> None:
 
 
 def test_the_front_of_storage_is_not_taken_for_cosmos_db() -> None:
-    """What a firewall of an account refuses has the header of Cosmos DB, at any service."""
+    """What a firewall of an account refuses names the server that Cosmos DB names too."""
     body = "<Error><Code>AuthorizationFailure</Code><Message>No.</Message></Error>"
     head = f"HTTP/1.1 403 No\r\nServer: Microsoft-HTTPAPI/2.0\r\nContent-Length: {len(body)}"
     with answering(f"{head}\r\n\r\n{body}".encode()) as endpoint:

@@ -30,7 +30,7 @@ def tables(*headers: str) -> bytes:
     ("header", "kind"),
     [
         ("x-ms-request-charge: 1", COSMOS_EMULATOR),
-        ("Server: Microsoft-HTTPAPI/2.0", COSMOS_EMULATOR),
+        ("Server: Microsoft-HTTPAPI/2.0", AZURITE),
         ("Server: Azurite-Table/3.36.0", AZURITE),
         ("X-Other: 1", AZURITE),
     ],

@@ -30,6 +30,14 @@ def test_an_enforced_limit_is_the_one_in_force() -> None:
     assert (partition_limit(free), account_limit(free)) == (2000.0, 2500.0)
 
 
+def test_without_a_target_no_rate_is_far_below_one() -> None:
+    """The documents name none for blobs, and so what throttled is unknown."""
+    (hot,) = RECORD.partitions
+    blob = altered(hot, target=None, ratio=None)
+    said = headline(altered(judged("throttled"), partitions=(blob,)))
+    assert said.startswith("Requests were throttled, and no limit is known to be the cause: 'p0' ")
+
+
 def stalled(stall: StallPart, *moves: MovePart, users: int = 60) -> str | None:
     throttling = altered(RECORD.throttling, stalls=(stall,))
     changes = {"throttling": throttling, "enforced": enforcing(*moves), "users": users}

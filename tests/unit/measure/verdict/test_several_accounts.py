@@ -8,7 +8,9 @@ from harness.measure.record.record import RunRecord
 from harness.measure.record.record_builder import measured_fields
 from harness.measure.verdict.conditions import Extent, parse_condition
 from harness.measure.verdict.quantities import NO_FACTS
+from harness.model.outcome import Scope
 from harness.model.partition import account_of
+from harness.report.headline import headline
 from tests.support.evidence import evidence, recorded, snapshot_of
 
 ACCOUNTS = ("east", "west")
@@ -24,6 +26,20 @@ def test_an_uneven_spread_over_accounts_is_advised_against() -> None:
     texts = [f"{part.text} {part.why}" for part in verdict.advice]
     assert any("spread the data over several accounts" in text for text in texts)
     assert any("Account east took 95% of the load of 2" in text for text in texts)
+
+
+def test_the_account_that_was_throttled_is_named() -> None:
+    """The other ones were not; of several that were, their number."""
+    rates = {EAST[0]: 500, WEST[0]: 1000}
+
+    def said(*throttled: str) -> str:
+        snapshot = snapshot_of(
+            rates, accounts=ACCOUNTS, throttled_per_s=1, scope=Scope.ACCOUNT, throttled=throttled
+        )
+        return headline(recorded(evidence(snapshot)))
+
+    assert said(WEST[0]) == "Account west was throttled."
+    assert said(WEST[0], EAST[0]) == "2 of 2 accounts were throttled."
 
 
 @pytest.mark.parametrize("bound", ["> 1400", "< 1600"])

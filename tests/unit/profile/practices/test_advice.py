@@ -132,6 +132,8 @@ KEYS = ("fields.key.prefix=p", "keys.partition_key={key}")
         (recorded(evidence(HOT), "keys.rows_per_partition=1", "mix.transaction=0"), ["hot-row"]),
         # A server throttles partitions that are far below their targets.
         (recorded(evidence(SERVED), "fields.key.values=2", *KEYS), ["hot-range", BATCH, RAMP]),
+        # An emulator has no servers.
+        (recorded(evidence(SERVED, kind=AZURITE), "fields.key.values=2", *KEYS), [BATCH]),
         # It does not throttle one and spare another.
         (recorded(evidence(ONE_OF_TWO), "fields.key.values=2", *KEYS), [FINER, BATCH, RAMP]),
         # The account throttles: another account, fewer requests.
@@ -149,6 +151,8 @@ KEYS = ("fields.key.prefix=p", "keys.partition_key={key}")
         # The generator: more processes, and a leaner session where there is one.
         (recorded(evidence(SLOW, generator=BUSY)), [PROCESSES]),
         (recorded(evidence(SLOW, generator=BUSY), session="sdk"), [PROCESSES, SESSION]),
+        # One that was stopped had CPU time enough.
+        (recorded(evidence(SLOW, generator=generator(lag_s_max=3.0)), session="sdk"), [PROCESSES]),
         (
             recorded(evidence(SLOW, wanted_per_s=2000.0, connections=10, connections_in_use=10)),
             [CONNECTIONS],

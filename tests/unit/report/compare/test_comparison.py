@@ -74,6 +74,46 @@ def values(*reached: float) -> Values:
     )
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [("", "", True), ("", "≥", True), ("≥", "", None), ("≥", "≥", None), ("", "≤", None)],
+)
+def test_a_bound_may_be_far_from_the_true_figure(
+    low: str, high: str, expected: bool | None
+) -> None:
+    """The lower of two figures may be the higher one, if it is a lower bound."""
+    one, other = (
+        dataclasses.replace(values(mean), sign=sign) for mean, sign in ((1000, low), (3000, high))
+    )
+    assert judge(RATE, one, other).differ is expected
+    assert judge(RATE, other, one).differ is expected
+
+
+def test_a_bound_has_its_sign_and_decides_nothing() -> None:
+    """Scanned entities that were estimated, or a search that ended at its own maximum."""
+    scan = altered(RECORD.operations[0], kind="scan", uncertain=3)
+    scanned, exact = (
+        altered(run(rate, name="a"), operations=(operation,))
+        for rate, operation in ((1000, scan), (2400, RECORD.operations[0]))
+    )
+    found = compare(subjects(scanned, exact), [parse_regression("entities_per_s < 95%")])
+    assert not any(one.measure.name == "entities_per_s" for one in found.differences)
+    text = side_by_side(found, Page(width=120, colour=False))
+    assert "≥1,000" in text
+    assert "≤" in line_with(text, "billable /1,000 entities")
+    [back] = compare(
+        subjects(exact, scanned), [parse_regression("entities_per_s < 95%")]
+    ).regressions
+    assert back.holds is None
+    assert back.sentence.startswith("≥1,000 against 2,400;")
+    searched = kept("run-v1-search.json")
+    signs = [
+        BY_NAME["sustained_per_s"].sign(altered(searched, search={"at_least": bound}))
+        for bound in (True, False)
+    ]
+    assert signs == ["≥", ""]
+
+
 def test_a_run_without_load_is_compared_by_nothing() -> None:
     """Where nothing was sent there is no share, no cost and no latency, and no division by 0."""
     counts = altered(RECORD.counts, attempts=0, entities=0)
