@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.record.findings import GapPart, SilencesPart, StallPart, ThrottlingPart
+from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
 from harness.measure.verdict.request_units import unit_sentences
@@ -111,15 +111,18 @@ def throttled_words(snapshot: Snapshot) -> str:
     return f"{was} throttled ({percent(snapshot.throttled_ratio)})"
 
 
-def throttling_words(throttling: ThrottlingPart) -> str:
+def throttling_words(evidence: Evidence) -> str:
+    throttling, snapshot = evidence.throttling, evidence.snapshot
+    throttled = [point.second for point in snapshot.series if point.throttled]
+    before = ", before the measured window" if throttled[-1] < snapshot.start else ""
     if throttling.stretches == 1:
         return (
             f"requests were throttled for {throttling.longest_s} s, from second "
-            f"{throttling.first_s} of the load"
+            f"{throttling.first_s} of the load{before}"
         )
     return (
         f"requests were throttled in {throttling.stretches:,} periods of up to "
-        f"{throttling.longest_s} s, the first from second {throttling.first_s} of the load"
+        f"{throttling.longest_s} s, the first from second {throttling.first_s} of the load{before}"
     )
 
 
@@ -296,7 +299,7 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
             "(Retry-After); each of these waits was cut to retry.maximum_s"
         )
     if throttling.first_s is not None:
-        yield throttling_words(throttling)
+        yield throttling_words(evidence)
     shown = [gap for gap in throttling.gaps if gap.length_s >= SHOWN_GAP_S]
     for gap in shown[:_MOST_SHOWN]:
         yield gap_words(gap)
@@ -376,7 +379,7 @@ def of_waiting(evidence: Evidence) -> Iterator[str]:
         yield f"latencies are only upper bounds: {evidence.latency_doubt}"
     if evidence.light_latency_s is not None and evidence.growth is not None:
         yield (
-            f"its mean{' without back-off' if evidence.backing_off else ''} was "
+            f"mean service latency{' without back-off' if evidence.backing_off else ''} was "
             f"{number(evidence.growth)} times the {_ms(evidence.light_latency_s * 1000)} under "
             "light load"
         )

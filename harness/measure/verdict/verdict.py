@@ -58,8 +58,6 @@ _SEARCH_LIMITS = {
     "failing": (VerdictResult.FAILING, "unknown"),
     "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
 }
-
-
 _DECISIVE = {
     VerdictResult.CLIENT_LIMITED: (of_rate, of_generator),
     VerdictResult.ENDPOINT_LIMITED: (of_rate, of_latency, of_waiting),
@@ -258,10 +256,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
     units = throttled_by_units(evidence) if evidence.kind.charges else None
     of_account = throttled_of(snapshot.attempts, Scope.ACCOUNT)
     by = evidence.throttled_by if units is None else units.cause.value
-    course = "" if throttling.first_s is None else f"; {throttling_words(throttling)}"
-    throttled = [point.second for point in snapshot.series if point.throttled]
-    if throttled and throttled[-1] < snapshot.start:
-        course += ", before the measured window"
+    course = "" if throttling.first_s is None else f"; {throttling_words(evidence)}"
     if units is None and evidence.enforced is None:
         course = f"{_others(evidence, of_account, by)}{course}"
     gap = throttling.longest_gap
@@ -308,11 +303,10 @@ def _where(evidence: Evidence, by: str) -> str:
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
-        share = percent(most.entities_per_s.mean / limit)
-        word = "limit"
+        held = f"limit of {number(limit)}"
         if enforced is None and evidence.targets is not None:
-            word = evidence.targets.word("partition")
-        rate += f", {share} of its {word} of {number(limit)}"
+            held = evidence.targets.named("partition")
+        rate += f", {percent(most.entities_per_s.mean / limit)} of its {held}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
     return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
 

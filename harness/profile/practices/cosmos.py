@@ -225,7 +225,7 @@ def _many_physical(charges: ChargesSeen) -> bool:
 @practice("no PartitionKey is full", "keys.partition_key", applies=UNIT_LIMITS, relieves=("size",))
 @says(COSMOS, "Logical partitions", "a PartitionKey stores 20 GB; many values let the data grow")
 @remedy(
-    "Split it by a further part of the PartitionKey, such as a category, a shorter period or a "
+    "Split the partition by a further part of its key, such as a category, a shorter period or a "
     "calculated suffix."
 )
 def full_key(seen: Seen) -> Assessment | None:

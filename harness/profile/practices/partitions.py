@@ -279,7 +279,7 @@ def tiny_partitions(seen: Seen) -> Assessment | None:
 @says(PARTITIONING, "Determine queries", "large partitions are bad for row range scans")
 @disagrees(PARTITIONING, "Partition sizing", "a large partition is right if nothing has to scale")
 @says(COSMOS, "Logical partitions", "at Cosmos DB the data of one PartitionKey has 20 GB at most")
-@remedy("Split it by a further part of the PartitionKey, such as a category or a shorter period.")
+@remedy("Split the partition by a further part of its key, such as a category or a shorter period.")
 def large_partitions(seen: Seen) -> Assessment | None:
     if seen.loaded_partitions is None and seen.growth is None:
         return untold(_STORED)
