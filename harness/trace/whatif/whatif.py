@@ -227,11 +227,11 @@ def _received(connection: Connection, child: SpawnProcess) -> _Calculated | tupl
         said = connection.recv()
     except (EOFError, OSError):
         child.join()
-        killed = (child.exitcode or 0) < 0
-        why = "if the memory of this machine is short, give fewer schemes at once"
+        ended = f"a process that calculated a scheme ended with exit code {child.exitcode}; "
+        if (child.exitcode or 0) >= 0:
+            raise RuntimeError(f"{ended}its error is above") from None
         raise SetupError(
-            f"a process that calculated a scheme ended with exit code {child.exitcode}; "
-            f"{why if killed else 'its error is above'}"
+            f"{ended}if the memory of this machine is short, give fewer schemes at once"
         ) from None
     if isinstance(said, Exception):
         raise said

@@ -34,11 +34,12 @@ def calculated(
     processes: int,
     progress: Progress = lambda step, operations: None,
     most_factor: float = 0.0,
+    limits: GatewayLimits | None = None,
 ) -> WhatIfRecord:
     return what_if(
         trace if isinstance(trace, Trace) else Trace(trace),
         SCHEMES,
-        GatewayLimits(),
+        limits or GatewayLimits(),
         name="made",
         limits_name="published",
         rate=20.0,
@@ -65,6 +66,14 @@ def test_an_ended_process_is_an_error_of_the_what_if() -> None:
 
     with pytest.raises(SetupError, match="ended with exit code -9"):
         calculated(TRACE, 2, kill, most_factor=10_000.0)
+    assert not multiprocessing.active_children()
+
+
+def test_a_defect_in_a_process_is_no_bad_input() -> None:
+    """It ends as one in the process of the command does: not with the exit code of a mistake."""
+    broken = GatewayLimits().model_copy(update={"servers": None})
+    with pytest.raises(RuntimeError, match="ended with exit code 1; its error is above"):
+        calculated(TRACE, 2, limits=broken)
     assert not multiprocessing.active_children()
 
 
