@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from harness.model.entity import sort_key
+
 Place = tuple[str, str | None]
 """Table and PartitionKey, which is None for several partitions."""
 
@@ -49,7 +51,7 @@ class Demand:
                 keys[""] = keys.get("", 0) + count
         self.tables = []
         for table, keys in by_table.items():
-            ordered = sorted(keys)
+            ordered = sorted(keys, key=sort_key)
             before = list(itertools.accumulate(map(keys.__getitem__, ordered), initial=0))
             self.tables.append(TableDemand(table, ordered, before))
         self.total = sum(demand.before[-1] for demand in self.tables)

@@ -7,6 +7,7 @@ it scanned besides when it is answered.
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 from collections.abc import Callable, Container, Mapping, Sequence, Set
@@ -22,6 +23,7 @@ from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ramping import RampingRule
 from harness.gateway.rules.ranges import Bound, Range, Ranges
 from harness.gateway.rules.servers import ServerRule
+from harness.model.entity import of_sort_key, sort_key
 from harness.model.operation import Kind
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
@@ -57,7 +59,8 @@ class StorageLimits:
     @property
     def ranges(self) -> Sequence[tuple[str, str, int]]:
         """Table, first key and server of every range."""
-        return [(*place.first, place.server) for place in self._ranges]
+        firsts = ((*place.first, place.server) for place in self._ranges)
+        return [(table, of_sort_key(key), server) for table, key, server in firsts]
 
     @property
     def moves(self) -> Sequence[Move]:
@@ -119,8 +122,9 @@ class StorageLimits:
             return None
         if not answered.keys or None in answered.keys:
             return None
+        keys = [sort_key(key) for key in answered.keys if key is not None]
         for border in self._ranges.borders(asked.table, asked.keys.first[0]):
-            before = sum(key < border for key in answered.keys if key is not None)
+            before = sum(key < border for key in keys)
             if before == len(answered.keys):
                 return None
             if before:
@@ -286,9 +290,13 @@ class StorageLimits:
         """Take what a page of a query scans besides those of its first partition."""
         self._take(table, key, self._ranges.find(table, key or ""), entities, now_s)
 
-    def cuts(self, table: str, first: str, before: str | None) -> int:
-        """How often a scan of a range goes on at another server, on a page of its own."""
-        return sum(before is None or key < before for key in self._ranges.borders(table, first))
+    def borders(self, table: str, first: str, before: str | None) -> Sequence[str]:
+        """The keys of a range, but for its first one, at which the table is on another server.
+
+        They are as `harness.model.entity.sort_key` has them.
+        """
+        found = self._ranges.borders(table, first)
+        return found if before is None else found[: bisect.bisect_left(found, sort_key(before))]
 
     def take_elsewhere(self, table: str, key: str, entities: int, now_s: float) -> None:
         """Take what passed the bucket of a partition from those of its server and the account."""

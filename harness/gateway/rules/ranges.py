@@ -14,6 +14,8 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from harness.model.entity import sort_key
+
 _HALF_LIFE_S = 5.0
 _RECENT_HALF_LIFE_S = 1.0
 _MOST_KEYS = 200
@@ -22,7 +24,7 @@ MOST_RANGES = 1000
 """Most ranges of all tables together. Then no range is split, so that memory stays bounded."""
 
 Bound = tuple[str, str]
-"""Table and PartitionKey."""
+"""Table and PartitionKey, as `harness.model.entity.sort_key` has it."""
 
 
 class Faded:
@@ -110,7 +112,7 @@ class Ranges:
     def find(self, table: str, key: str) -> Range:
         """Return the range of a partition; a shared one if the table has no range."""
         if table in self._opened:
-            return self._ranges[bisect.bisect_right(self._bounds, (table, key)) - 1]
+            return self._ranges[bisect.bisect_right(self._bounds, (table, sort_key(key))) - 1]
         return self._shared[zlib.crc32(table.encode()) % len(self._shared)]
 
     def spans(self, table: str, keys: Sequence[str]) -> Iterator[tuple[Range, int, int]]:
@@ -119,6 +121,7 @@ class Ranges:
             yield self.find(table, ""), 0, len(keys)
             return
         bounds, start = self._bounds, 0
+        keys = [*map(sort_key, keys)]
         at = bisect.bisect_right(bounds, (table, keys[0])) if keys else 0
         while start < len(keys):
             end = len(keys)
@@ -152,7 +155,7 @@ class Ranges:
 
     def write(self, table: str, key: str, now_s: float) -> None:
         """Note a written partition; split its range if it has too many keys."""
-        bound = (table, key)
+        bound = (table, sort_key(key))
         if bound in self._written or table not in self._opened or len(self) >= MOST_RANGES:
             return
         place = self.find(table, key)
@@ -233,8 +236,11 @@ class Ranges:
         place.server = server
 
     def borders(self, table: str, key: str) -> Sequence[str]:
-        """Return the keys above ``key`` at which the table continues on another server."""
-        at = bisect.bisect_right(self._bounds, (table, key))
+        """Return the keys above ``key`` at which the table continues on another server.
+
+        They are as `harness.model.entity.sort_key` has them.
+        """
+        at = bisect.bisect_right(self._bounds, (table, sort_key(key)))
         server = self.find(table, key).server
         borders = []
         while at < len(self._bounds) and self._bounds[at][0] == table:

@@ -98,6 +98,9 @@ class Selection:
         if found.kept and (row.partition_key != WHOLE_TABLE or query.continued_at is None):
             yield row
             return
+        if found.continued:
+            # Where it begins in each range, only answers tell.
+            return
         number = len(found.ranges)
         # Every row of the ranges passes what its keys show.
         compared = tuple(name for name in query.compared if name not in found.in_keys)

@@ -220,6 +220,7 @@ class Projection:
         self._entities = 0
         self._largest = self._most = 0
         self.once = Simulation(limits, None)
+        self.once.begin(rekeying.places_before)
         self._draws = draws
         self._retried: list[Simulation] = []
         # Of the first operation, in milliseconds: simulated time begins with it, as a replay does.

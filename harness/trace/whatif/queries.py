@@ -77,6 +77,8 @@ class TreatedQuery:
         narrowed: Keys are made of values that its filter demands, so that the ranges hold a part of
             the rows of the recorded query.
         in_keys: The properties of which each row of the ranges has the value that it demands.
+        continued: It is a further page of a query with pages of so many entities: of each of the
+            ranges, whose beginnings are read already.
     """
 
     ranges: tuple[NewRange, ...]
@@ -89,6 +91,7 @@ class TreatedQuery:
     unbounded: bool = False
     narrowed: bool = False
     in_keys: frozenset[str] = frozenset()
+    continued: bool = False
 
     @property
     def spread(self) -> bool:
@@ -100,7 +103,8 @@ class TreatedQuery:
 
         Otherwise those may be others, so that all are read.
         """
-        return self.kept or (self.exact and not self.spread and not self.narrowed)
+        plain = not (self.spread or self.narrowed or self.continued)
+        return self.kept or (self.exact and plain)
 
     @property
     def counted(self) -> bool:
@@ -130,9 +134,12 @@ def treated(
         parts = (*scheme.partition_template.by_row, *scheme.row_template.by_row)
         shown = frozenset(name for name in equal if any(part.is_plain(name) for part in parts))
         found = dataclasses.replace(found, narrowed=True, in_keys=shown)
-    if query.continued_at is not None and not found.limited:
+    if query.continued_at is None or found.limited:
+        return found
+    found = treated(scheme, table, partition_key, query._replace(continued_at=None))
+    if query.top is None or found.narrowed or not found.exact:
         return dataclasses.replace(found, ranges=())
-    return found
+    return dataclasses.replace(found, continued=True)
 
 
 def recorded_range(partition_key: str, query: TracedQuery) -> NewRange:

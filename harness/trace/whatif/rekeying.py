@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import collections
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
+from harness.gateway.demand import Place
 from harness.measure.record.whatif import PricePart
 from harness.model.errors import echoed
 from harness.model.operation import WHOLE_TABLE, Kind
@@ -139,6 +140,11 @@ class Rekeying:
         self._scanned_rows = ScannedRows(scheme, before)
         # Whether it matters which rows are where.
         self._counted = before is not None
+
+    @property
+    def places_before(self) -> Collection[Place]:
+        """The partitions that are known to have had rows before the trace."""
+        return self._scanned_rows.places_before
 
     def loads(self, batch: Batch) -> Loads:
         """What the operations ask for.
@@ -395,7 +401,10 @@ class Rekeying:
             if len(self._queries) >= _KEPT:
                 self._queries.clear()
             found = self._queries[key] = treated(self.scheme, key[0], key[1], query)
-        if not found.ranges and not found.unknown:
+        scanned, sure = self._scanned_rows.of(
+            shape, key[1], found, query, recorded, batch.returned[at]
+        )
+        if not scanned and not found.unknown:
             # A page of a query that is counted already.
             return
         price.queries += 1
@@ -406,11 +415,8 @@ class Rekeying:
         price.unbounded += found.unbounded
         if found.spread:
             price.spread += 1
-            price.needed += len(found.ranges)
-            price.most_needed = max(price.most_needed, len(found.ranges))
-        scanned, sure = self._scanned_rows.of(
-            shape, key[1], found, query, recorded, batch.returned[at]
-        )
+            price.needed += len(scanned)
+            price.most_needed = max(price.most_needed, len(scanned))
         price.scanned_is_lower_bound |= not sure
         entities = sum(one.entities for one in scanned)
         price.scanned += entities

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from harness.gateway.demand import Place
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.partition import MADE_UP
 from harness.trace.operations import TracedQuery, TracedShape
@@ -24,12 +25,14 @@ class ScannedRange(NamedTuple):
 
     Attributes:
         shares: Entities by PartitionKey, as far as these are told apart.
+        returned: Share of the entities that it returns; 0 if its pages ended at servers already.
     """
 
     one: NewRange
     entities: int
     shares: Shares
     pages: int
+    returned: float
 
     def in_pages(self, page_s: float, table: str) -> PagedScan:
         """The pages, which read partitions one after the other; each takes ``page_s``."""
@@ -47,14 +50,9 @@ class ScannedRange(NamedTuple):
                 if rows > taken:
                     waiting.append((key, rows - taken))
             pages.append(ScanPage(of_own, tuple(shares)))
-        # Each page goes on up to the first partition of the next one.
-        end = self.one.partition_before
-        for number in reversed(range(len(pages))):
-            page = pages[number]
-            first = page.shares[0][0][1] if page.shares else self.one.partition_from
-            pages[number] = page._replace(keys=(first or "", end))
-            end = first
-        return PagedScan.of(tuple(pages), page_s)
+        first = self.shares[0][0] if self.shares else self.one.partition_from
+        keys = first or "", self.one.partition_before
+        return PagedScan.of(tuple(pages), page_s, keys, self.returned * self.one.several)
 
 
 class ScannedRows:
@@ -63,19 +61,25 @@ class ScannedRows:
     Args:
         before: The rows before the trace; None if rows are not counted. Then a query scans what it
             did, evenly divided over its ranges.
+
+    Attributes:
+        places_before: The partitions that are known to have had rows before the trace, in order.
     """
 
     def __init__(self, scheme: Scheme, before: RowsBefore | None) -> None:
         self._complete = frozenset[str]() if before is None else before.complete
         self._read = frozenset[QueriedKeys]() if before is None else before.read
-        # Entities of the pages so far of queries whose pages are operations of their own.
-        self._paged: dict[tuple[str, TracedQuery], int] = {}
+        # Entities of the pages so far of queries whose pages are operations, by client,
+        # table and PartitionKey.
+        self._paged: dict[tuple[str, str, str | None, TracedQuery], int] = {}
         self._counts: StoredRows | None = None
+        self.places_before: dict[Place, None] = {}
         if before is None:
             return
         self._counts = counts = StoredRows(before.said)
         for table, row_key, new in scheme.new_rows(before.rows, before.properties):
             counts.note(table, BETWEEN.join(new), stays=True)
+            self.places_before[table, new[0]] = None
             if MADE_UP in row_key and not scheme.spreads_any_row:
                 counts.nowhere(table, new[0])
         counts.began()
@@ -108,8 +112,10 @@ class ScannedRows:
             # What an exact query found was there, however many rows there are elsewhere.
             supposed = found.kept or not (found.exact and served)
             there = [counts.in_range(table, one, supposed=supposed) for one in ranges]
-        counted = sum(number for number, _ in there)
-        whole, top = recorded, query.top
+        wanted = [number for number, _ in there]
+        counted, whole, top = sum(wanted), recorded, query.top
+        pages_of_it = shape.client, table, partition_key, query._replace(continued_at=None)
+        since = 0 if query.continued_at is None else self._paged.get(pages_of_it, 0)
         full = top is not None and returned >= top
         if not ranges:
             whole, sure = 0, sure and not found.narrowed
@@ -118,43 +124,41 @@ class ScannedRows:
             passes = found.in_keys.issuperset(query.compared)
             whole = returned if passes and full else max(returned, counted, min(1, recorded))
             sure = sure and passes and not found.unbounded
-        elif not (found.exact and served):
+        elif not (found.continued or (found.exact and served)):
             whole = max(recorded, counted)
             known = found.exact and (table, partition_key, query.bounds) in self._read
             complete = table in self._complete and (counts is None or table not in counts.doubted)
             sure = complete or known or (found.exact and served and sure)
-        elif found.spread and full:
-            # Each of them ends after as many.
-            whole = max(recorded, sum(min(recorded, number) for number, _ in there))
+        elif found.continued or (found.spread and full):
+            # Each of them ends after as many, or at its end.
+            most = (recorded if full else counted) if served else top or 0
+            wanted = [min(most, max(0, number - since)) for number in wanted]
+            whole = max(0 if found.continued else recorded, sum(wanted))
         elif not found.kept and not full:
             # Other keys may begin as these do.
             whole = max(recorded, counted)
         if counts is not None and any(one.several for one in ranges):
             sure = sure and not counts.scattered(table)
-        parts = divided(whole, [number for number, _ in there])
+        parts = divided(whole, wanted)
         share = returned / (whole if found.narrowed else recorded) if recorded and whole else 1.0
         share = min(1.0, share) if query.compared else 1.0
-        since = self._since(table, query, whole) if found.kept and found.counted else 0
+        if served:
+            if len(self._paged) >= _MOST_PAGED:
+                self._paged.clear()
+            self._paged[pages_of_it] = since + (recorded if full else whole)
         scanned = []
         for one, part, (number, shares) in zip(ranges, parts, there, strict=True):
-            pages = -(-int(part * share) // MAX_PAGE_ENTITIES)
-            if found.limited:
-                pages = pages_of(shape)
+            if found.continued and not part:
+                continue
+            pages, on_servers = max(1, -(-int(part * share) // MAX_PAGE_ENTITIES)), share
+            if found.kept and (recorded_pages := pages_of(shape)) != pages:
+                pages, on_servers = recorded_pages, 0.0
             if part > number > 0:
                 shares = [(key, rows * part // number) for key, rows in shares]
-            elif part < number:
-                shares = _section(shares, since, part, number)
-            scanned.append(ScannedRange(one, part, shares, max(1, pages)))
+            elif part < number and (shares := _section(shares, since, part, number)):
+                one = one._replace(partition_before=shares[-1][0] + BETWEEN)
+            scanned.append(ScannedRange(one, part, shares, pages, on_servers))
         return scanned, sure
-
-    def _since(self, table: str, query: TracedQuery, entities: int) -> int:
-        """Entities of the pages before this one, which has ``entities``."""
-        place = table, query._replace(continued_at=None)
-        since = 0 if query.continued_at is None else self._paged.get(place, 0)
-        if len(self._paged) >= _MOST_PAGED:
-            self._paged.clear()
-        self._paged[place] = since + entities
-        return since
 
 
 def _section(shares: Shares, since: int, part: int, number: int) -> Shares:

@@ -77,6 +77,12 @@ class Simulation:
         self.lost: dict[Place, int] = {}
         self.lost_entities = 0
 
+    def begin(self, places: Iterable[Place]) -> None:
+        """Let partitions have rows: the ranges of keys that the service made of them are there."""
+        if self._model.storage is not None:
+            for place in places:
+                self._model.storage.wrote(place, 0.0)
+
     def physical(self, demand: Demand) -> dict[str, int]:
         """The demand of each physical partition, by its number."""
         assert self._model.units is not None
@@ -299,8 +305,9 @@ class Simulation:
         for at, count in takes:
             if at != first:
                 storage.take(*at, count, now_s)
-        if page.shares:
-            self.throttling.attempts += storage.cuts(place[0], *page.keys)
+        if paged.returned:
+            borders = storage.borders(place[0], *paged.keys)
+            self.throttling.attempts += paged.more_pages(borders)
         if (rest := paged.rest) is not None:
             self._number = number = self._number + 1
             self.throttling.attempts += 1

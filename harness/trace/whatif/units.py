@@ -7,6 +7,8 @@ bytes; how many properties an entity has is not recorded.
 
 from __future__ import annotations
 
+import bisect
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 from harness.gateway.demand import Place
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits
-from harness.model.entity import key_problem
+from harness.model.entity import MAX_PAGE_ENTITIES, key_problem, sort_key
 from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
@@ -55,12 +57,10 @@ class ScanPage(NamedTuple):
 
     Attributes:
         shares: Places and entities, as far as partitions are told apart.
-        keys: The first PartitionKey that it may find, and the end of what it finds.
     """
 
     own: int
     shares: tuple[tuple[Place, int], ...] = ()
-    keys: tuple[str, str | None] = ("", None)
 
     @property
     def total(self) -> int:
@@ -75,26 +75,53 @@ class PagedScan(int):
     Attributes:
         pages: The first of them is the next one.
         page_s: How long a page takes.
+        keys: The first PartitionKey that it may find, and the end of what it finds.
+        returned: Share of its entities that it returns; 0 if it has no pages but those.
     """
 
     pages: tuple[ScanPage, ...]
     page_s: float
+    keys: tuple[str, str | None]
+    returned: float
 
     @classmethod
-    def of(cls, pages: tuple[ScanPage, ...], page_s: float) -> PagedScan:
+    def of(
+        cls,
+        pages: tuple[ScanPage, ...],
+        page_s: float,
+        keys: tuple[str, str | None] = ("", None),
+        returned: float = 0.0,
+    ) -> PagedScan:
         paged = cls(sum(page.own for page in pages))
-        paged.pages, paged.page_s = pages, page_s
+        paged.pages, paged.page_s, paged.keys, paged.returned = pages, page_s, keys, returned
         return paged
-
-    @property
-    def keys(self) -> tuple[str, str | None]:
-        """The first PartitionKey that it may find, and the end of what it finds."""
-        return self.pages[0].keys[0], self.pages[-1].keys[1]
 
     @property
     def rest(self) -> PagedScan | None:
         """What follows the next page."""
-        return PagedScan.of(self.pages[1:], self.page_s) if len(self.pages) > 1 else None
+        pages, (first, before) = self.pages[1:], self.keys
+        if not pages:
+            return None
+        if shares := pages[0].shares:
+            first = shares[0][0][1] or ""
+        return PagedScan.of(pages, self.page_s, (first, before))
+
+    def more_pages(self, borders: Sequence[str]) -> int:
+        """How many pages more it has, because each ends where the table is on another server.
+
+        A page goes on where it found nothing to return. The entities of partitions that are not
+        told apart are taken to be evenly spread over the servers.
+        """
+        scanned = [int(self) / (len(borders) + 1)] * (len(borders) + 1)
+        for page in self.pages:
+            for (_, key), count in page.shares:
+                scanned[bisect.bisect_right(borders, sort_key(key or ""))] += count
+        full = MAX_PAGE_ENTITIES / self.returned
+        pages = sum(
+            math.ceil(one / full) if one > full else 1 - (1 - self.returned) ** one
+            for one in scanned
+        )
+        return max(0, round(pages) - len(self.pages))
 
     def grown(self, own: int, rows: Mapping[Place, int]) -> PagedScan:
         """The query after rows were added or removed, which its last page finds, or does not.
@@ -107,8 +134,8 @@ class PagedScan(int):
         left = dict(rows)
         shares = [(place, max(0, count + left.pop(place, 0))) for place, count in last.shares]
         shares += [(place, left[place]) for place in sorted(left) if left[place] > 0]
-        last = ScanPage(max(0, last.own + own), tuple(shares), last.keys)
-        return PagedScan.of((*others, last), self.page_s)
+        last = ScanPage(max(0, last.own + own), tuple(shares))
+        return PagedScan.of((*others, last), self.page_s, self.keys, self.returned)
 
 
 class Places(dict[str, Place]):

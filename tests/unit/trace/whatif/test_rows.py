@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 import random
 from collections import Counter
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.demand import Demand
-from harness.gateway.limits import GatewayLimits, Rate, Servers
+from harness.gateway.limits import GatewayLimits, Rate
 from harness.gateway.model import Model
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
@@ -200,22 +199,3 @@ def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -
     simulation.finish()
     assert simulation.throttling.failed == 0
     assert simulation.lost == {("", "q"): -1, ("", None): 0}
-
-
-def test_a_scan_has_a_page_for_each_server_that_it_goes_on_at() -> None:
-    """Those of partitions that are not told apart too."""
-    limits = LIMITS.model_copy(update={"servers": Servers(count=4, keys_per_range=2)})
-    simulation = Simulation(limits, None)
-    keys = [("", f"k{number:02}") for number in range(40)]
-    for second, place in enumerate(random.Random(1).sample(keys, k=40)):
-        simulation.serve(second, Demand({place: 1}, 1, scans=False), 1)
-        simulation.simulate(second, [(second, FIRST, place, 1, 1, 0, None)])
-    simulation.serve(40, Demand({}, 1, scans=True), 1, {("", None)})
-    page = ScanPage(39, ((keys[20], 1),), ("k00", None))
-    simulation.simulate(40, [(40.0, FIRST, ("", None), 1, PagedScan.of((page,), 0.0), 0, None)])
-    storage = simulation._model.storage
-    assert storage is not None
-    ranges = storage.ranges
-    goes_on = sum(one[2] != other[2] for one, other in itertools.pairwise(ranges))
-    assert goes_on > 5
-    assert simulation.throttling.attempts == 41 + goes_on

@@ -1,0 +1,144 @@
+"""A query has as many pages as the gateway would make of it, under any keys."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import random
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from harness.gateway.answers import GatewayAnswer
+from harness.gateway.limits import GatewayLimits, Servers
+from harness.gateway.model import Model
+from harness.gateway.reading import Answered, read_answer
+from harness.model.entity import MAX_PAGE_ENTITIES
+from harness.model.operation import WHOLE_TABLE, Kind
+from harness.trace.operations import Batch, TracedOperation, TracedQuery
+from harness.trace.whatif.queries import NewRange
+from harness.trace.whatif.rekeying import Rekeying
+from harness.trace.whatif.rows_before import RowsBefore
+from harness.trace.whatif.scanned_rows import ScannedRange
+from harness.trace.whatif.scheme import parse_scheme
+from harness.trace.whatif.simulation import Simulation
+from harness.trace.whatif.units import PagedScan
+from tests.support.asked import about_entity, query
+from tests.support.traced import shape
+
+LIMITS = GatewayLimits(servers=Servers(count=4, keys_per_range=4))
+WRITTEN = Answered(status=204)
+
+
+def made_by(model: Model, keys: list[str]) -> int:
+    """The pages in which the gateway answers a query that returns an entity for each key."""
+    asked, at, pages = query(), 0, 0
+    while at < len(keys):
+        page = keys[at : at + MAX_PAGE_ENTITIES]
+        body = json.dumps({"value": [{"PartitionKey": key, "RowKey": "r"} for key in page]})
+        answer = GatewayAnswer(status=200, headers={}, body=body.encode())
+        at += model.cut(asked, read_answer(asked, answer)) or len(page)
+        pages += 1
+        if at < len(keys):
+            token = quote(base64.b64encode(keys[at].encode()).decode())
+            asked = query("", f"&NextPartitionKey={token}&NextRowKey=cg==")
+    return pages
+
+
+@pytest.mark.parametrize("returned", [1.0, 0.3, 0.02])
+@pytest.mark.parametrize("most", [3, 300, 2000])
+@pytest.mark.parametrize("number", [12, 60])
+def test_a_scan_has_the_pages_that_the_gateway_makes(
+    most: int, number: int, returned: float
+) -> None:
+    """A page ends at each border of servers behind an entity that it returns; the next one is as
+    long as any other. What a filter returns is drawn here, so that its pages scatter.
+    """
+    rng = random.Random(f"{most}/{number}")
+    keys, model = [f"p{number:03}" for number in range(number)], Model(LIMITS, 0.0)
+    for key in rng.sample(keys, number):
+        assert not model.decide(about_entity("PUT", key), 0.0).rule
+        model.answered(about_entity("PUT", key), WRITTEN, 0.0)
+    assert model.storage is not None
+    rows = {key: rng.randint(1, most) for key in keys}
+    scanned = sum(rows.values())
+    every = [key for key in keys for _ in range(rows[key])]
+    drawn = [[key for key in every if rng.random() < returned] for _ in range(20)]
+    pages = [max(1, made_by(model, found)) for found in drawn]
+    known = max(1, -(-int(scanned * returned) // MAX_PAGE_ENTITIES))
+    one = ScannedRange(NewRange(WHOLE_TABLE), scanned, [*rows.items()], known, returned)
+    scan = one.in_pages(0.0, "table")
+    found = known + scan.more_pages(model.storage.borders("table", *scan.keys))
+    assert found == pytest.approx(
+        sum(pages) / len(pages), rel=0.05, abs=0.0 if returned == 1 else 1
+    )
+
+
+def test_ranges_of_keys_are_those_of_the_rows_before_a_trace() -> None:
+    """As many as a gateway has that saw the rows written."""
+    keys = random.Random(1).sample([f"p{number:03}" for number in range(60)], 60)
+    model, simulation = Model(LIMITS, 0.0), Simulation(LIMITS, None)
+    for key in keys:
+        model.answered(about_entity("PUT", key), WRITTEN, 0.0)
+    simulation.begin([("table", key) for key in keys])
+    assert model.storage is not None
+    assert simulation._model.storage is not None
+    assert len(model.storage.ranges) > 10
+    assert simulation._model.storage.ranges == model.storage.ranges
+
+
+ROWS = [f"{number:06}" for number in range(2500)]
+
+
+def read_in_pages(size: int, top: int | None, **keys: Any) -> tuple[Rekeying, list[list[int]]]:
+    """All rows of a partition, read in pages; and the entities of each request of each page."""
+    pages = []
+    for first in range(0, len(ROWS), size):
+        at, found = ("p", ROWS[first]) if first else None, len(ROWS[first : first + size])
+        asked = TracedQuery(top=top, continued_at=at)
+        of = shape(Kind.QUERY)
+        pages.append(TracedOperation(first, first + 1, of, "p", "", found, found, 0, 0, asked))
+    batches = [Batch(*[[one] for one in page]) for page in pages]  # type: ignore[arg-type]
+    scheme = parse_scheme("mine", {"keys": keys}, "mine.toml")
+    rekeying = Rekeying(scheme, before=RowsBefore({"": {"p": ROWS}}, frozenset(), {}))
+    requests = []
+    for batch in batches:
+        found_of: list[int] = []
+        for amount in rekeying.loads(batch).amounts:
+            if isinstance(amount, PagedScan):
+                found_of += [page.total for page in amount.pages]
+            else:
+                found_of.append(amount)
+        requests.append(found_of)
+    return rekeying, requests
+
+
+@pytest.mark.parametrize(
+    ("key", "requests"),
+    [
+        # The recorded pages are those of the partition.
+        ("x{partition_key}", 25),
+        # Each of four buckets has about 625 rows in pages of 100.
+        ("{partition_key}-{row_key:bucket4}", 28),
+        # A range of partitions has the rows in the same order.
+        ("{partition_key}-{row_key:first1}", 25),
+        ("{partition_key}-{row_key:last1}", 25),
+    ],
+)
+def test_a_query_with_pages_of_its_own_size_reads_each_row_once(key: str, requests: int) -> None:
+    """Such as a query with `$top` in each request: under any keys all of its rows are read."""
+    rekeying, found = read_in_pages(100, 100, partition_key=key)
+    assert rekeying.price.scanned == len(ROWS)
+    assert sum(map(sum, found)) == len(ROWS)
+    assert sum(map(len, found)) == requests
+    assert max(map(max, filter(None, found))) == 100
+
+
+def test_a_query_that_goes_on_has_pages_of_a_thousand() -> None:
+    """Also where its first page is charged for the others, which begin at recorded keys."""
+    for key in ("{partition_key}-{row_key:first1}", "x{partition_key}"):
+        _, found = read_in_pages(1000, None, partition_key=key)
+        every = [*itertools.chain(*found)]
+        assert (len(every), sum(every)) == (3, len(ROWS))
