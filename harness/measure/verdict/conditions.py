@@ -23,7 +23,7 @@ from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedOperation, Snapshot
 from harness.measure.record.findings import ConditionPart
 from harness.measure.record.measured import RatesPart
-from harness.measure.verdict.failures import failures_of
+from harness.measure.verdict.failures import MIXED_FROM, failed_share, failures_of
 from harness.measure.verdict.quantities import (
     FORMS,
     NO_FACTS,
@@ -187,6 +187,7 @@ class Condition:
         is certain, whoever limited the rate and however few operations ended. A latency that is
         only an upper bound can show that the latency was low, not that it was high. What a failing
         endpoint measured decides nothing else: failures dilute a ratio, and end operations early.
+        Nor do latencies, if operations failed because they were throttled: refusals are quick.
         """
         found = measured(self.form, self.name, snapshot, facts)
         value, note = found.value, found.note
@@ -197,8 +198,11 @@ class Condition:
         bounds_throttling = self.form.metric == "throttled_ratio" and self._bounds_above
         certain, failures = bounds_throttling and passed is False, failures_of(snapshot)
         undecided = passed is not None and not certain and self.form.metric not in OF_FAILURES
+        lost = failed_share(snapshot)
         if failures.failing and undecided:
             passed, note = None, "; ".join(filter(None, (note, failures.share)))
+        elif undecided and self.form.unit is Unit.LATENCY and lost >= MIXED_FROM:
+            passed, note = None, f"{percent(lost)} of the operations failed"
         return ConditionResult(
             text=self.text,
             value=value,

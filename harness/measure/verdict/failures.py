@@ -20,6 +20,9 @@ OPERATIONS_FROM = 0.001
 """Share of failed operations from which it fails, however few attempts did."""
 UNUSABLE_FROM = 0.01
 """Share of failed operations from which rates and latencies are those of failures too."""
+MIXED_FROM = 0.1
+"""Share of failed operations from which percentiles are not those of served ones: refusals are
+quick, and of half of them the 99th percentile is the 98th of the others."""
 _FEWEST_FAILED = 20
 _MOST_KINDS = 3
 
@@ -138,6 +141,12 @@ class Failures:
         return ", ".join(
             outcome for outcome, _ in sorted(self.by_outcome.items(), key=lambda item: -item[1])
         )
+
+
+def failed_share(snapshot: Snapshot) -> float:
+    """Share of the operations that failed for good, because they were throttled or otherwise."""
+    failed = sum(count for outcome, count in snapshot.outcomes.items() if outcome.failed)
+    return failed / (sum(snapshot.outcomes.values()) or 1)
 
 
 def failures_of(snapshot: Snapshot) -> Failures:

@@ -9,6 +9,7 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
+from harness.measure.verdict.failures import MIXED_FROM, failed_share
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
@@ -368,6 +369,8 @@ def of_latency(evidence: Evidence) -> Iterator[str]:
     words = f"service latency was {_ms(service.p50)} at the median, {_ms(service.p99)} at p99"
     if response is not None:
         words += f"; response latency {_ms(response.p99)} at p99"
+    if (failed := failed_share(evidence.snapshot)) >= MIXED_FROM:
+        words += f"; {percent(failed)} of the operations failed, and count too"
     yield words
 
 

@@ -333,3 +333,30 @@ def test_a_failing_endpoint_decides_conditions_on_failures_alone(
     result = parse_condition(text).evaluate(snapshot)
     assert result.passed is passed
     assert (result.note.endswith("of the attempts failed")) == (passed is None)
+
+
+@pytest.mark.parametrize(
+    ("lost", "text", "passed"),
+    [
+        (5, "p99(service) < 1s", True),
+        (500, "p99(service) < 1s", None),
+        (500, "p50(service) < 1ms", None),
+        (500, "entities_per_s(account) > 10", True),
+        (500, "throttled_ratio < 1%", False),
+    ],
+)
+def test_quick_refusals_decide_nothing_about_latency(
+    lost: int, text: str, passed: bool | None
+) -> None:
+    """Operations that were throttled every time are no answers that an application waits for."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    operation = Operation(kind=Kind.UPSERT_MERGE, partition_key="p0")
+    for number in range(1000):
+        refused = number < lost
+        outcome = Outcome.THROTTLED if refused else Outcome.SUCCESS
+        attempts = (BUSY if refused else OK,)
+        ledger.add(done(operation, START, 0.1, attempts=attempts, outcome=outcome, entities=1))
+    result = parse_condition(text).evaluate(ledger.snapshot(start=START, end=START + 10))
+    assert result.passed is passed
+    assert (result.note == "50% of the operations failed") == (passed is None)
