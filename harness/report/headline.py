@@ -65,6 +65,8 @@ def _finding(record: RunRecord) -> str:
         return LIMITERS.get(verdict.limited_by, GENERATOR).headline
     if verdict.result == VerdictResult.ENDPOINT_LIMITED:
         calm = ", without throttling" if not record.throttled_ratio else ""
+        if verdict.limited_by == "unknown":
+            return f"The endpoint or the number of users was the limit{calm}: all users waited."
         found = "it served less than was asked"
         if record.offered_per_s is None:
             found = "latency grew with the load"

@@ -7,10 +7,12 @@ test_client_limited.py.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import gevent
+import gevent.lock
 import pytest
 
 from harness.measure.verdict.evidence import latency_doubt
@@ -29,21 +31,35 @@ TRIES = 3
 
 
 @pytest.mark.serial
-def test_a_slow_endpoint_is_endpoint_limited(
-    stress: Stress, proxy_to: Callable[..., Proxy]
+@pytest.mark.parametrize(("alone", "limited_by"), [(False, "unknown"), (True, "endpoint")])
+def test_users_that_wait_are_too_few_or_the_endpoint_is_at_its_capacity(
+    stress: Stress,
+    proxy_to: Callable[..., Proxy],
+    alone: bool,
+    limited_by: str,
 ) -> None:
-    """Users that wait 200 ms for every answer cannot reach the rate, and nobody is busy."""
-    proxy = proxy_to(delay_s=0.2)
+    """Each answer takes 200 ms, or 20 ms of an endpoint that works on one request at a time.
+
+    Users who all start at once leave it open which of both it is.
+    """
+    turn = gevent.lock.Semaphore()
+
+    def work(seen: Seen) -> None:
+        with turn:
+            time.sleep(0.02)
+
+    proxy = proxy_to(before=work) if alone else proxy_to(delay_s=0.2)
     for _ in range(TRIES):
-        process = stress(*QUICK, *CONDITION, *UNREACHABLE, "-H", proxy.url, "-u", "8")
+        options = ("-H", proxy.url, "-u", "8", "-r", "1" if alone else "100")
+        process = stress(*QUICK, *CONDITION, *UNREACHABLE, *options)
         code = process.wait()
         if process.record.generator.machine_busy_share < 0.2:
             break
     assert code == 0, process.said
     verdict = process.record.verdict
-    assert (verdict.result, verdict.limited_by) == ("endpoint_limited", "endpoint"), verdict
+    assert (verdict.result, verdict.limited_by) == ("endpoint_limited", limited_by), verdict
     assert process.record.service_ms is not None
-    assert process.record.service_ms.p50 > 200
+    assert process.record.service_ms.p50 > 100
 
 
 def test_a_504_is_throttling_and_a_time_out_of_the_client_is_not(

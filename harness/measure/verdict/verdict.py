@@ -59,6 +59,7 @@ _SEARCH_LIMITS = {
     "unfinished": (VerdictResult.INCONCLUSIVE, "unknown"),
 }
 _DECISIVE = {
+    "users": (of_rate, of_latency, of_waiting),
     VerdictResult.CLIENT_LIMITED: (of_rate, of_generator),
     VerdictResult.ENDPOINT_LIMITED: (of_rate, of_latency, of_waiting),
     VerdictResult.THROTTLED: (of_rate, of_latency),
@@ -101,7 +102,7 @@ LIMITERS = {
     "users": Limiter(
         described="the users (too few, or pausing between operations)",
         headline="There were too few users for the requested rate.",
-        rest="is the limit of so many users, not of the endpoint",
+        rest="is the limit of so many users, whatever the endpoint would serve",
     ),
     "throughput": Limiter(described="the provisioned throughput"),
     "operation": Limiter(described="the cost of single operations"),
@@ -128,12 +129,13 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
         also = f" {failures.described[:1].upper()}{failures.described[1:]}."
     if failed and verdict.result == VerdictResult.FAILING:
         failed = f"{failures.cause}: {failed}"
+    decisive = _DECISIVE.get(verdict.limited_by, _DECISIVE.get(verdict.result, _TELLING))
     told = {
         "sentence": f"{verdict.sentence}{also}",
         "why": verdict.why and f"{verdict.why}{also}",
         "footnote": _footnote(evidence, verdict),
         "failures": failed,
-        "evidence": sentences(evidence, _DECISIVE.get(VerdictResult(verdict.result), _TELLING)),
+        "evidence": sentences(evidence, decisive),
     }
     return verdict.model_copy(update=told)
 
@@ -206,10 +208,7 @@ def _fails_most(evidence: Evidence, *, throttled: bool) -> bool:
 def _finding_of_application(evidence: Evidence) -> VerdictPart:
     """The verdict on a watched application, whose highest possible rate is unknown."""
     against = _against_targets(evidence, "load")
-    if against.result == VerdictResult.OVER_TARGET:
-        return against
-    limit = evidence.client_limit
-    if limit is None:
+    if against.result == VerdictResult.OVER_TARGET or (limit := evidence.client_limit) is None:
         return against
     rate = evidence.rate_words(evidence.rate(evidence.snapshot.entities_per_s))
     return _reasoned(
@@ -346,15 +345,16 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
     wanted, service = evidence.wanted_per_s, evidence.snapshot.service_ms
     of = "" if wanted is None else f" of the wanted {number(wanted)}"
     latency = "" if service is None else f" ({milliseconds(service.p50)} ms at the median)"
-    why = "The endpoint answers too slowly for this number of users."
-    if evidence.latency_grew and evidence.growth is not None:
-        why = (
+    limited_by, why = "unknown", "Whether more users would send more is unknown."
+    if evidence.growth is not None:
+        limited_by, why = (
+            "endpoint",
             f"Latency is {number(evidence.growth)} times that under light load: the endpoint is at "
-            "its capacity."
+            "its capacity.",
         )
     return _reasoned(
         VerdictResult.ENDPOINT_LIMITED,
-        "endpoint",
+        limited_by,
         f"{evidence.at_least()}{number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
         f"served; {throttled_words(evidence.snapshot)} and the generator was not busy, but "
         f"{all_wait(evidence.users)} for answers{latency}. {why}",

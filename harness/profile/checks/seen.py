@@ -301,6 +301,9 @@ class Seen:
         throttled = verdict.result == VerdictResult.THROTTLED
         if verdict.result == VerdictResult.OVER_TARGET:
             found = _exceeded(record) or ["partition"]
+        elif verdict.result == VerdictResult.ENDPOINT_LIMITED and found == ["unknown"]:
+            # More users tell whether it was the endpoint.
+            found = ["users"]
         elif throttled and found == ["unknown"]:
             if self.charges is not None:
                 found = ["partition", "throughput"]

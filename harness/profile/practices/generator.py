@@ -156,11 +156,11 @@ def emulator(seen: Seen) -> Assessment | None:
     return offends("The limit here is the capacity of an emulator.")
 
 
-@practice("the client is near the account", applies=EVERYWHERE, relieves=("endpoint",))
+@practice("the client is near the account", applies=EVERYWHERE, relieves=("users", "endpoint"))
 @says(CHECKLIST, "Location", "run in the account's region")
 @remedy("Run the generator in the account's region.")
 def location(seen: Seen) -> Assessment | None:
-    record = _limited(seen, "endpoint")
+    record = _limited(seen, "users", "endpoint")
     latencies = None if record is None else record.service_over_time
     if record is None or latencies is None or record.endpoint.service.emulated:
         return None

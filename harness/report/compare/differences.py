@@ -192,11 +192,14 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
     "was client-limited: other processes kept its machine busy": (
         lambda run: run.watched is None and run.verdict.limited_by == "machine"
     ),
+    "was client-limited: its users were too few for the requested rate": (
+        lambda run: run.verdict.limited_by == "users"
+    ),
     "was client-limited: its rates are those of the generator, not of the endpoint": (
         lambda run: (
             run.watched is None
             and run.verdict.result == VerdictResult.CLIENT_LIMITED
-            and run.verdict.limited_by != "machine"
+            and run.verdict.limited_by not in ("machine", "users")
         )
     ),
     "was client-limited: its rates are those of the application or of its machine, not of the "

@@ -106,3 +106,11 @@ def test_a_lower_bound_has_its_sign_in_the_headline_and_in_the_key_figures() -> 
     of_others = altered(hot, entities_by_kind={"insert": hot.entities})
     exact = altered(record, partitions=(of_others,))
     assert next(key_figures(exact)).value == number(hot.entities_per_s.mean)
+
+
+def test_users_who_waited_leave_open_whether_the_endpoint_was_the_limit() -> None:
+    """Only latency that grew with the load shows that the endpoint was at its capacity."""
+    calm = {"throttled_ratio": 0.0}
+    said = headline(judged("endpoint_limited", "unknown", **calm))
+    assert said.startswith("The endpoint or the number of users was the limit, without throttling")
+    assert headline(judged("endpoint_limited", "endpoint", **calm)).startswith("The endpoint was")

@@ -59,12 +59,12 @@ def in_transactions(snapshot: Snapshot, share: float) -> Snapshot:
 
 
 def slow_answers(seconds: float) -> Evidence:
-    """20 users wait for all the time and miss the rate."""
+    """20 users wait for all the time and miss the rate, at a latency that has grown."""
     service = answered_after(seconds)
     snapshot = dataclasses.replace(
         SLOW, service_ms=service.model_copy(update={"mean": 200_000 / service.count})
     )
-    return evidence(in_transactions(snapshot, 0.6), wanted_per_s=2000.0)
+    return evidence(in_transactions(snapshot, 0.6), wanted_per_s=2000.0, light_latency_s=0.001)
 
 
 GATHERED = in_transactions(HOT, 0.6)
@@ -162,6 +162,14 @@ KEYS = ("fields.key.prefix=p", "keys.partition_key={key}")
         (
             recorded(dataclasses.replace(slow_answers(0.2), light_latency_s=0.2, scheduled=True)),
             [USERS],
+        ),
+        # One that is far away may need them too.
+        (
+            recorded(
+                dataclasses.replace(slow_answers(0.04), light_latency_s=None),
+                service_over_time=course(START, [[0], [9]], 30.0),
+            ),
+            [USERS, NEAR],
         ),
         # An endpoint that is far away, one that is slow, and an emulator.
         (recorded(slow_answers(0.026), service_over_time=course(START, [[0], [9]], 20.0)), []),
