@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(browser: Browser) -> Iterator[Pages]:
-    """Opens pages, each in a browser profile of its own; closes them with the module."""
+    """Opens pages, and closes them with the module."""
     opened = Pages(browser)
     yield opened
     opened.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -94,52 +95,73 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return made
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read(
-    pages: Pages, files: dict[str, str], scheme: Literal["light", "dark"]
-) -> None:
-    """A contrast of 4.5 : 1 to what is behind it (WCAG 2.2, 1.4.3), in charts too."""
-    for name, url in files.items():
-        page = pages(url, scheme=scheme)
+@pytest.fixture(scope="module")
+def opened(browser: Browser, files: dict[str, str]) -> Iterator[dict[str, Page]]:
+    """Those pages and a live one, with everything unfolded."""
+    # The script that looks is none of the page's own, which its policy would refuse.
+    context = browser.new_context(bypass_csp=True)
+    shown = {name: context.new_page() for name in (*files, "live")}
+    live = {"state": "running", "sentence": "on", "run_id": "a", **update(whole(), live=True)}
+    open_live(shown["live"], live)
+    for name, page in shown.items():
+        page.bring_to_front()
+        if name in files:
+            page.goto(files[name])
         page.locator(".chart svg").first.wait_for()
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    yield shown
+    context.close()
+
+
+def looked_at(opened: dict[str, Page], width: int) -> Iterator[tuple[str, Page]]:
+    """Each page in front, as wide as that."""
+    for name, page in opened.items():
+        page.bring_to_front()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(200)
+        yield name, page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(opened: dict[str, Page], scheme: Literal["light", "dark"]) -> None:
+    """A contrast of 4.5 : 1 to what is behind it (WCAG 2.2, 1.4.3), in charts too."""
+    for page in opened.values():
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for name, page in looked_at(opened, 1280):
         seen, faint = page.evaluate(FAINT_TEXTS, 4.5)
         assert seen > 50, name
         assert faint == [], name
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing(browser: Browser, files: dict[str, str], width: int) -> None:
-    """No violation that it calls moderate or worse, with everything open; live pages too."""
-    for name, url in {**files, "live": ""}.items():
-        # The script that looks is none of the page's own, which its policy would refuse.
-        context = browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True)
-        try:
-            page = context.new_page()
-            if url:
-                page.goto(url)
-            else:
-                live = update(whole(), live=True)
-                open_live(page, {"state": "running", "sentence": "on", "run_id": "a", **live})
-                drawn(page, "chart-heat")
-            page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-            page.wait_for_timeout(200)
-            found = violations(page)
-            assert page.evaluate("document.documentElement.scrollWidth") == width, name
-        finally:
-            context.close()
-        assert found == [], name
+def test_axe_finds_nothing(opened: dict[str, Page], width: int) -> None:
+    """No violation that it calls moderate or worse; contrast is looked at above."""
+    for name, page in looked_at(opened, width):
+        assert violations(page, contrast=False) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
 
 
-def test_every_column_has_a_heading(pages: Pages, files: dict[str, str]) -> None:
+def test_every_column_has_a_heading(opened: dict[str, Page]) -> None:
     """Who hears a table hears what a figure is; a chart says its name; a page has a title."""
-    for name, url in files.items():
-        page = pages(url)
-        page.locator(".chart svg").first.wait_for()
+    for name, page in opened.items():
         assert page.evaluate(HEADLESS) == [], name
         labels = page.locator("[data-chart] .plot").evaluate_all("all => all.map(a => a.ariaLabel)")
         assert all(label.startswith("Chart: ") for label in labels)
         assert page.title()
+
+
+def test_a_result_is_told_without_its_colour(opened: dict[str, Page]) -> None:
+    """Runs of a trend have a sign for each result; a bar has its figure beside it."""
+    signs = opened["trend"].locator(".sign")
+    drawn_as = signs.evaluate_all("all => all.map(one => one.getAttribute('d'))")
+    assert set(drawn_as) == {"M-4 -4L4 4M-4 4L4 -4"}
+    bars = (
+        opened["report"]
+        .locator(".bar")
+        .evaluate_all("all => all.map(bar => bar.nextElementSibling.textContent.trim())")
+    )
+    assert bars
+    assert all(bars)
 
 
 def test_the_keyboard_reaches_everything(pages: Pages, files: dict[str, str]) -> None:
@@ -168,16 +190,3 @@ def _tabbed(page: Page) -> list[str]:
             return names
         names.append(name)
     raise AssertionError(f"the keyboard does not leave {names[-1]!r}")
-
-
-def test_a_result_is_told_without_its_colour(pages: Pages, files: dict[str, str]) -> None:
-    """Runs of a trend have a sign for each result; a bar has its figure beside it."""
-    page = pages(files["trend"])
-    signs = page.locator(".sign").evaluate_all("all => all.map(one => one.getAttribute('d'))")
-    assert set(signs) == {"M-4 -4L4 4M-4 4L4 -4"}
-    report = pages(files["report"])
-    bars = report.locator(".bar").evaluate_all(
-        "all => all.map(bar => bar.nextElementSibling.textContent.trim())"
-    )
-    assert bars
-    assert all(bars)

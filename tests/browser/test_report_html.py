@@ -53,9 +53,16 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(pages: Pages, file: Path) -> Page:
+def opened(pages: Pages, file: Path) -> Page:
     """The report, opened."""
     return pages(file.as_uri())
+
+
+@pytest.fixture
+def page(opened: Page) -> Page:
+    """The report, in front of the other pages."""
+    opened.bring_to_front()
+    return opened
 
 
 def test_every_chart_is_drawn(page: Page) -> None:

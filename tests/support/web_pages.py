@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files as files_of
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from harness.report.web.document import embedded, live_page
 from harness.report.web.tables import ASSETS
@@ -29,6 +29,7 @@ class Pages:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
+        self._shared = self._profile()
         self.opened: list[Page] = []
         self.loaded: set[str] = set()
         self.wrong: list[str] = []
@@ -40,15 +41,16 @@ class Pages:
         scheme: Literal["light", "dark"] = "light",
         width: int = WIDTH,
         height: int = HEIGHT,
+        own: bool = False,
     ) -> Page:
-        """A page in a browser profile of its own, at ``url``."""
-        context = self._browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
+        """A page at ``url``, seen by a reader who prefers this scheme.
+
+        A page that is used in turn with others needs a browser profile of its ``own``, which costs
+        as much as the page: of one profile only the page in front is drawn at full speed.
+        """
+        page = (self._profile() if own else self._shared).new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
         self.watch(page)
         page.goto(url)
         return page
@@ -70,8 +72,13 @@ class Pages:
         return {part.netloc for part in split if part.scheme not in ("data", "blob")}
 
     def close(self) -> None:
-        for context in {page.context for page in self.opened}:
+        for context in {self._shared, *(page.context for page in self.opened)}:
             context.close()
+
+    def _profile(self) -> BrowserContext:
+        context = self._browser.new_context(reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE_MS)
+        return context
 
 
 class LocustUi:
@@ -160,8 +167,15 @@ def open_live(page: Page, answer: Mapping[str, Any]) -> None:
     page.goto("http://stress.invalid/")
 
 
-def violations(page: Page) -> list[tuple[str, str]]:
-    """What axe-core calls moderate or worse in a page, whose context has to bypass its policy."""
+def violations(page: Page, *, contrast: bool = True) -> list[tuple[str, str]]:
+    """What axe-core calls moderate or worse in a page, whose context has to bypass its policy.
+
+    Without ``contrast``, which takes most of the time, axe-core does not look at colours.
+    """
     page.evaluate((files_of("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
+    rules = {} if contrast else {"color-contrast": {"enabled": False}}
+    found = page.evaluate(
+        "options => axe.run(options).then(result => result.violations)",
+        {"resultTypes": ["violations"], "rules": rules},
+    )
     return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] != "minor"]
