@@ -162,20 +162,17 @@ class RetryingSession(abc.ABC):
         return _AMBIGUOUS
 
 
-# How much a stored row proves: a row that an insert created most, a row that may be deleted least.
-_STRENGTH = {
-    Kind.INSERT: 0,
-    Kind.UPDATE_REPLACE: 1,
-    Kind.UPDATE_MERGE: 1,
-    Kind.UPSERT_REPLACE: 2,
-    Kind.UPSERT_MERGE: 2,
-    Kind.DELETE: 3,
-}
-
-
 def in_order_of_evidence(parts: Iterable[Operation]) -> list[Operation]:
-    """The parts of a transaction, ordered by how much their stored rows prove, strongest first."""
-    return sorted(parts, key=lambda part: _STRENGTH[part.kind])
+    """The parts of a transaction, ordered by how much their stored rows prove, strongest first.
+
+    An inserted row proves most, then one that was updated, then one that was upserted. A row to
+    delete may be gone.
+    """
+
+    def weakness(part: Operation) -> tuple[bool, bool, bool]:
+        return not part.kind.stores, part.kind.upserts, part.kind.needs_row
+
+    return sorted(parts, key=weakness)
 
 
 def applied(part: Operation, stored: Mapping[str, Any] | None, *, alone: bool) -> bool | None:

@@ -23,7 +23,6 @@ MAX_HEAD_BYTES = 128 * 1024
 
 MAX_BODY_BYTES = MAX_TRANSACTION_BYTES
 _METHODS = "DELETE, GET, HEAD, MERGE, OPTIONS, PATCH, POST, PUT"
-_UPDATES = (Kind.UPSERT_REPLACE, Kind.UPSERT_MERGE, Kind.UPDATE_REPLACE, Kind.UPDATE_MERGE)
 _TOO_LARGE = "The request body is too large and exceeds the maximum permissible limit."
 _ENTITY_TOO_LARGE = "The entity is larger than the maximum allowed size (1MB)."
 
@@ -97,7 +96,8 @@ def refusal_of(request: Request, now: dt.datetime) -> tuple[str, GatewayAnswer]:
     """Return the rule that a request with a defect, or without a path, breaks, and the answer."""
     headers, defect = request.headers, request.defect
     if defect is Defect.BODY_TOO_LARGE:
-        if read_request(request.method, request.target, headers, b"").kind in _UPDATES:
+        kind = read_request(request.method, request.target, headers, b"").kind
+        if kind is not None and kind.stores and kind is not Kind.INSERT:
             return "size", answers.error(400, "EntityTooLarge", _ENTITY_TOO_LARGE, headers, now)
         return "size", answers.error(413, "RequestBodyTooLarge", _TOO_LARGE, headers, now)
     if defect is Defect.HEAD_TOO_LARGE:

@@ -16,7 +16,6 @@ from harness.gateway.key_ranges import (
 from harness.gateway.requests import Asked
 from harness.model.operation import (
     ALL_KEYS,
-    MESSAGE_KINDS,
     WHOLE_TABLE,
     KeyRange,
     Kind,
@@ -27,7 +26,6 @@ from harness.model.operation import (
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
-_CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
 
 
 def operation_of(
@@ -42,7 +40,7 @@ def operation_of(
     if kind is _QUERY:
         return _query(asked)
     partition_key = WHOLE_TABLE if key is None else key
-    if kind in MESSAGE_KINDS:
+    if kind.on_messages:
         table = asked.spelled
         return new_operation(kind=kind, partition_key=partition_key, table=table, top=asked.top)
     if kind is _TRANSACTION:
@@ -69,7 +67,7 @@ def operation_of(
         row_key=asked.row_key,
         table=asked.spelled,
         properties=properties[0] if properties else None,
-        etag=etag if etag != "*" and kind in _CONDITIONAL else None,
+        etag=etag if etag != "*" and kind.needs_row else None,
     )
 
 

@@ -20,7 +20,6 @@ from harness.gateway.proxy import Meter, Received
 from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
-from harness.model.operation import LOGGED_AS
 from harness.model.partition import QUEUE_TABLE
 
 _FLUSHED_EVERY_S = 0.5
@@ -112,6 +111,6 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
 
 def _name(method: str, asked: Asked) -> str:
     if asked.kind is not None:
-        return LOGGED_AS[asked.kind]
+        return asked.kind.logged_as
     named = _OF_QUEUE if asked.table == QUEUE_TABLE else _TABLES
     return named.get(method, "Unknown")

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote
 
 from harness.gateway.key_ranges import IndexRange, Key, index_range
 from harness.model.entity import MAX_TRANSACTION_BYTES, canonical_text
-from harness.model.operation import RECEIVES, Kind
+from harness.model.operation import Kind
 from harness.model.partition import QUEUE_TABLE
 
 _BOUNDARY = re.compile(rb"boundary=\"?([^\s\";]+)")
@@ -90,7 +90,6 @@ _ENTITY_PATH = re.compile(
 _NAMED_TABLE = re.compile(rf"Tables\('({_TABLE})'\)")
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _POINT_QUERY = Kind.POINT_QUERY
-_QUERY = Kind.QUERY
 _DELETE = Kind.DELETE
 _INSERT = Kind.INSERT
 _OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
@@ -173,15 +172,12 @@ class Asked(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        kind = self.kind
-        if kind is None or kind is _POINT_QUERY or kind is _QUERY:
-            return False
-        return kind not in RECEIVES
+        return self.kind is not None and not self.kind.reads
 
     @property
     def receives(self) -> bool:
         """Whether it gets messages, or peeks at them."""
-        return self.table == QUEUE_TABLE and self.kind in RECEIVES
+        return self.kind is not None and self.kind.receives
 
     @property
     def ranged_table(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from harness.model.entity import MAX_TRANSACTION_OPERATIONS, Properties
 
@@ -56,61 +56,112 @@ def lean(frozen: Callable[_P, _T]) -> Callable[_P, _T]:
     return cast("Callable[_P, _T]", make)
 
 
+class KindTraits(NamedTuple):
+    """What code asks of a `Kind`, so that no code lists kinds.
+
+    Attributes:
+        reads: It is a GET of the documented procedure; others are a PUT.
+        on_messages: It is about messages of a queue; others are about rows of a table.
+        receives: It returns messages, as many as there are up to ``Operation.top``.
+        part: It writes one row, alone or as a part of a transaction.
+        stores: It stores properties of a row.
+        upserts: It makes a row, or changes the one that is there.
+        updates: It changes a row that is there.
+        needs_row: It is refused where there is no row, or the row has another ETag than it names.
+        merges: The properties that it does not name stay.
+        moves_rows: Its success adds or removes a row.
+        doubles: If it is sent twice, it is done twice, and no answer shows that.
+        tallied_as: As what the messages of a queue are counted; empty where they are not.
+        disputed: Statuses of refusals that an earlier attempt of it can have caused: it inserted
+            the row, deleted it, or changed its ETag or the pop receipt of a message. Another writer
+            can have caused them as well.
+    """
+
+    reads: bool = False
+    on_messages: bool = False
+    receives: bool = False
+    part: bool = False
+    stores: bool = False
+    upserts: bool = False
+    updates: bool = False
+    needs_row: bool = False
+    merges: bool = False
+    moves_rows: bool = False
+    doubles: bool = False
+    tallied_as: str = ""
+    disputed: tuple[int, ...] = ()
+
+
+_READ = KindTraits(reads=True)
+_INSERT = KindTraits(part=True, stores=True, moves_rows=True, disputed=(409,))
+_UPSERT = KindTraits(part=True, stores=True, upserts=True)
+_UPDATE = KindTraits(part=True, stores=True, updates=True, needs_row=True, disputed=(404, 412))
+_DELETE = KindTraits(part=True, needs_row=True, moves_rows=True, disputed=(404, 412))
+_TRANSACTION = KindTraits(disputed=(404, 409, 412))
+_PUT = KindTraits(on_messages=True, doubles=True, tallied_as="put")
+_RECEIVE = KindTraits(on_messages=True, reads=True, receives=True)
+_HELD = KindTraits(on_messages=True, disputed=(400, 404))
+_DELETED = _HELD._replace(tallied_as="deleted")
+
+
 class Kind(enum.StrEnum):
-    """Kind of an operation. The value is the name in profiles, metrics and reports."""
+    """Kind of an operation, with its `KindTraits` as attributes.
 
-    POINT_QUERY = "point_query"
-    QUERY = "query"
-    INSERT = "insert"
-    UPSERT_MERGE = "upsert_merge"
-    UPSERT_REPLACE = "upsert_replace"
-    UPDATE_MERGE = "update_merge"
-    UPDATE_REPLACE = "update_replace"
-    DELETE = "delete"
-    TRANSACTION = "transaction"
-    PUT_MESSAGE = "put_message"
-    GET_MESSAGES = "get_messages"
-    PEEK_MESSAGES = "peek_messages"
-    UPDATE_MESSAGE = "update_message"
-    DELETE_MESSAGE = "delete_message"
+    The value is the name in profiles, metrics and reports. A further kind is an entry here, its
+    request in `harness.endpoint.protocol`, and an action in `harness.workload.mix`.
 
-    @property
-    def reads(self) -> bool:
-        """True for a GET of the documented procedure, False for a PUT."""
-        return self in _READS
+    Attributes:
+        logged_as: Name in logs of Azure Storage: "Storage Analytics logged operations and status
+            messages".
+        method: HTTP method of its request, unless a service has another dialect.
+    """
+
+    logged_as: str
+    method: str
+    reads: bool
+    on_messages: bool
+    receives: bool
+    part: bool
+    stores: bool
+    upserts: bool
+    updates: bool
+    needs_row: bool
+    merges: bool
+    moves_rows: bool
+    doubles: bool
+    tallied_as: str
+    disputed: tuple[int, ...]
+
+    POINT_QUERY = "point_query", "QueryEntity", "GET", _READ
+    QUERY = "query", "QueryEntities", "GET", _READ
+    INSERT = "insert", "InsertEntity", "POST", _INSERT
+    UPSERT_MERGE = "upsert_merge", "InsertOrMergeEntity", "PATCH", _UPSERT._replace(merges=True)
+    UPSERT_REPLACE = "upsert_replace", "InsertOrReplaceEntity", "PUT", _UPSERT
+    UPDATE_MERGE = "update_merge", "MergeEntity", "PATCH", _UPDATE._replace(merges=True)
+    UPDATE_REPLACE = "update_replace", "UpdateEntity", "PUT", _UPDATE
+    DELETE = "delete", "DeleteEntity", "DELETE", _DELETE
+    TRANSACTION = "transaction", "EntityGroupTransaction", "POST", _TRANSACTION
+    PUT_MESSAGE = "put_message", "PutMessage", "POST", _PUT
+    GET_MESSAGES = "get_messages", "GetMessages", "GET", _RECEIVE._replace(tallied_as="got")
+    PEEK_MESSAGES = "peek_messages", "PeekMessages", "GET", _RECEIVE
+    UPDATE_MESSAGE = "update_message", "UpdateMessage", "PUT", _HELD
+    DELETE_MESSAGE = "delete_message", "DeleteMessage", "DELETE", _DELETED
+
+    # The defaults are for type checkers, which take ``Kind(value)`` for a call of this method.
+    def __new__(
+        cls, value: str, logged_as: str = "", method: str = "", traits: KindTraits = _READ
+    ) -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        vars(made).update(traits._asdict(), logged_as=logged_as, method=method)
+        return made
 
 
-RECEIVES = frozenset((Kind.GET_MESSAGES, Kind.PEEK_MESSAGES))
-"""Kinds that return messages, as many as there are up to ``Operation.top``."""
-MESSAGE_KINDS = RECEIVES | {Kind.PUT_MESSAGE, Kind.UPDATE_MESSAGE, Kind.DELETE_MESSAGE}
-"""Kinds of operations on the messages of a queue."""
-_READS = RECEIVES | {Kind.POINT_QUERY, Kind.QUERY}
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
-UPSERTS = frozenset((Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE))
-PART_KINDS = frozenset(Kind) - _READS - MESSAGE_KINDS - {Kind.TRANSACTION}
-"""Kinds of the operations inside a transaction."""
 
 WHOLE_TABLE = "/"
 """In place of the PartitionKey of a query over several partitions. No key contains a slash."""
-
-LOGGED_AS = {
-    Kind.POINT_QUERY: "QueryEntity",
-    Kind.QUERY: "QueryEntities",
-    Kind.INSERT: "InsertEntity",
-    Kind.UPSERT_MERGE: "InsertOrMergeEntity",
-    Kind.UPSERT_REPLACE: "InsertOrReplaceEntity",
-    Kind.UPDATE_MERGE: "MergeEntity",
-    Kind.UPDATE_REPLACE: "UpdateEntity",
-    Kind.DELETE: "DeleteEntity",
-    Kind.TRANSACTION: "EntityGroupTransaction",
-    Kind.PUT_MESSAGE: "PutMessage",
-    Kind.GET_MESSAGES: "GetMessages",
-    Kind.PEEK_MESSAGES: "PeekMessages",
-    Kind.UPDATE_MESSAGE: "UpdateMessage",
-    Kind.DELETE_MESSAGE: "DeleteMessage",
-}
-"""Names in logs of Azure Storage: "Storage Analytics logged operations and status messages"."""
 
 MESSAGE_TEXT = "MessageText"
 """Property of a message that is put or updated: its text. An update without it keeps the text."""
@@ -211,7 +262,7 @@ class Operation:
         """The entity count if it succeeds; for a query, as far as known beforehand."""
         scanned = self.key_range.entities
         if scanned is None:
-            if self.top is not None and self.kind in RECEIVES:
+            if self.top is not None and self.kind.receives:
                 return self.top
             # Nothing but a transaction has parts.
             return len(self.parts) or 1
@@ -257,7 +308,7 @@ def transaction_problem(parts: tuple[Operation, ...]) -> str | None:
     """Why ``parts`` cannot be one entity group transaction; None where they can."""
     if not 1 <= len(parts) <= MAX_TRANSACTION_OPERATIONS:
         return f"a transaction has 1 to {MAX_TRANSACTION_OPERATIONS} operations, not {len(parts)}"
-    if any(part.kind not in PART_KINDS for part in parts):
+    if any(not part.kind.part for part in parts):
         return "a transaction holds only single writes"
     if len({part.partition for part in parts}) > 1:
         return "a transaction stays in one partition of one table"

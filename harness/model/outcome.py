@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from harness.model.operation import Kind, Operation, lean
+from harness.model.operation import Operation, lean
 
 
 class Fault(enum.StrEnum):
@@ -392,19 +392,6 @@ _FAULT_OUTCOMES: dict[str, Outcome] = {
     Fault.CLIENT: Outcome.DEFECT,
 }
 
-_DISPUTED = {
-    Kind.INSERT: (409,),
-    Kind.UPDATE_MERGE: (404, 412),
-    Kind.UPDATE_REPLACE: (404, 412),
-    Kind.DELETE: (404, 412),
-    Kind.TRANSACTION: (404, 409, 412),
-    Kind.UPDATE_MESSAGE: (400, 404),
-    Kind.DELETE_MESSAGE: (400, 404),
-}
-"""Refusals of a write that an earlier attempt of it can have caused: it inserted the row, deleted
-it, or changed its ETag or the pop receipt of a message. Another writer can have caused them as
-well."""
-
 
 def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = ()) -> Outcome:
     """What the last attempt of ``operation`` means.
@@ -417,7 +404,7 @@ def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = (
     status = last.status
     if 200 <= status < 300:
         return SUCCESS
-    disputed = status in _DISPUTED.get(operation.kind, ()) and not _of_store(last.error_code)
+    disputed = status in operation.kind.disputed and not _of_store(last.error_code)
     if disputed and any(attempt.ambiguous for attempt in earlier):
         return Outcome.AMBIGUOUS
     return outcome_of(status, last.error_code)

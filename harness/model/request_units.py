@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import bisect
 import decimal
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final
 
 from harness.model.entity import MAX_PAGE_ENTITIES
-from harness.model.operation import UPSERTS, Kind
+from harness.model.operation import Kind
 
 RU: Final = 100
 """One request unit, in hundredths."""
@@ -80,17 +79,6 @@ MISSING: Final = 100
 UNKNOWN_BYTES: Final = _KB
 """Assumed size of an entity that a request deletes: the request does not tell it."""
 
-_TIMES_WRITTEN: Final[Mapping[Kind, int]] = MappingProxyType(
-    {
-        Kind.INSERT: 1,
-        Kind.DELETE: 1,
-        Kind.UPSERT_MERGE: 1,
-        Kind.UPSERT_REPLACE: 1,
-        Kind.UPDATE_MERGE: 2,
-        Kind.UPDATE_REPLACE: 2,
-    }
-)
-
 
 def charge(
     kind: Kind,
@@ -128,7 +116,7 @@ def charge(
         read = returned * _by_size(READ_CHARGES, size_bytes // returned) if returned else 0
         return physical * QUERY_PAGE + read + max(0, scanned - returned) * SCANNED_ENTITY
     once = _by_size(WRITE_CHARGES, size_bytes) + properties * INDEX_TERM
-    return once * (2 if replaces and kind in UPSERTS else _TIMES_WRITTEN[kind])
+    return once * (2 if kind.updates or (replaces and kind.upserts) else 1)
 
 
 def copy_charge(size_bytes: int, properties: int) -> int:

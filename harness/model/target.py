@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from harness.model.operation import RECEIVES, Kind, Operation
+from harness.model.operation import Kind, Operation
 from harness.model.outcome import Outcome
 from harness.model.physical_partitions import (
     MAX_PARTITION_RU_PER_S,
@@ -87,8 +87,7 @@ def partition_target(service: Service, throughput: Throughput, *, charged: bool)
     return None if service.targets is None else service.targets.partition
 
 
-_POINT_QUERY = Kind.POINT_QUERY
-_AS_READ = RECEIVES | {Kind.QUERY}
+_QUERY = Kind.QUERY
 _NOT_FOUND = Outcome.NOT_FOUND
 
 
@@ -113,11 +112,10 @@ def counted(
 
     ``asked`` is its entity count if it succeeds; ``missing``, that no entity has the key.
     """
-    if kind in _AS_READ:
+    if kind.receives or kind is _QUERY:
         return scanned
-    if kind is _POINT_QUERY:
-        return 1 if succeeded or missing else 0
-    return asked if succeeded else 0
+    # Also a point query that finds no entity has looked for it.
+    return asked if succeeded or (missing and kind.reads) else 0
 
 
 def entities_scanned(operation: Operation, returned: int, *, whole: bool) -> tuple[int, bool]:

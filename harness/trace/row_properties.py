@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.model.operation import UPSERTS, Kind
+from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.trace.engine import Tell
 from harness.trace.operations import RecordedValues, TracedOperation, TracedParts
@@ -20,9 +20,7 @@ from harness.trace.schema import MOVED, PROPERTIES, columns, files
 from harness.trace.whatif.scheme import Scheme
 
 _APPLIED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.succeeded)
-_CHANGES = ", ".join(
-    f"'{kind.value}'" for kind in (*UPSERTS, Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE)
-)
+_CHANGES = ", ".join(f"'{kind}'" for kind in Kind if kind.stores and kind is not Kind.INSERT)
 _FOUND = f"""
 found AS (
     SELECT *, row_number() OVER (ORDER BY sent_at, file_index, file_row_number) AS n FROM %s

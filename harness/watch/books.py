@@ -13,7 +13,7 @@ from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
-from harness.model.operation import FOLDED, MESSAGE_KINDS, Operation
+from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import SUCCESS, Attempt, classify, is_repeated, new_result
 from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.trace.operations import TracedParts, TracedQuery
@@ -189,7 +189,7 @@ class Books:
             oldest_s=course.oldest_s,
         )
         self.ledger.add(result)
-        if operation.kind in MESSAGE_KINDS:
+        if operation.kind.on_messages:
             self.tally.messages += 1
             self.behaviour.note_waits(result.attempts)
             return

@@ -36,7 +36,6 @@ PART_OVERHEAD_BYTES = 700
 _MOST_WIRE = 4
 """Approximate maximum of JSON bytes for a stored byte: a 2-byte character may take 6 bytes."""
 _ALWAYS_FITS = MAX_TRANSACTION_BYTES // MAX_TRANSACTION_OPERATIONS - PART_OVERHEAD_BYTES
-_MERGES = (Kind.UPSERT_MERGE, Kind.UPDATE_MERGE)
 
 
 def entities_of(result: Result) -> Sequence[Mapping[str, Any]]:
@@ -216,7 +215,7 @@ class OperationFactory:
             etag: Update or delete only if the entity still has this ETag.
         """
         content = properties
-        if properties is not None and fill and kind not in _MERGES:
+        if properties is not None and fill and not kind.merges:
             content = self.__entities.filled(partition_key, row_key, properties)
         elif properties is not None:
             content = self.__entities.marked(properties)

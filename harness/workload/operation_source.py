@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from harness.model.entity import ETAG
 from harness.model.errors import SetupError
-from harness.model.operation import MESSAGE_KINDS, RECEIVES, Kind, Message, Operation
+from harness.model.operation import Kind, Message, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.target import entity_count
 
@@ -31,6 +31,14 @@ class OperationSource(Protocol):
     @property
     def loaded_entities(self) -> int:
         """Number of entities that `loading` puts into all tables together."""
+
+    @property
+    def loading_requests(self) -> int:
+        """Number of the operations of `loading`; each is a request, and billed once."""
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether tasks may insert rows, which cleaning an existing table has to delete."""
 
     def loading(self) -> Iterator[Operation]:
         """The operations that load all tables before the test."""
@@ -123,7 +131,7 @@ class _Rows:
 
     def perform(self, operation: Operation) -> Result:
         """The result that a service without failures would return."""
-        if operation.kind in MESSAGE_KINDS:
+        if operation.kind.on_messages:
             return self._perform_on_queue(operation)
         for part in operation.parts or (operation,):
             row = (part.table, part.partition_key, part.row_key)
@@ -145,13 +153,13 @@ class _Rows:
         """Messages wait until they are got; one that was got is never visible again."""
         queue, kind = operation.partition_key, operation.kind
         self._messages[queue] += kind is Kind.PUT_MESSAGE
-        found = min(self._messages[queue], operation.entities_asked) if kind in RECEIVES else 0
+        found = min(self._messages[queue], operation.entities_asked) if kind.receives else 0
         if kind is Kind.GET_MESSAGES:
             self._messages[queue] -= found
         if kind is Kind.UPDATE_MESSAGE:
             found = 1
         value = [Message(id="imagined", receipt="imagined")] * found
-        if kind in RECEIVES:
+        if kind.receives:
             operation = dataclasses.replace(operation, top=max(1, found))
         return _imagined(operation, Outcome.SUCCESS, found, value)
 

@@ -21,7 +21,6 @@ from harness.workload.operation_factory import OperationFactory, messages_of
 from harness.workload.operation_source import Steps, Task
 
 _T = TypeVar("_T")
-_COMING_AND_GOING = frozenset((Kind.INSERT, Kind.DELETE))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,14 +189,14 @@ class Tasks:
         wanted = list(touched)
         # A transaction stays in one partition: that of its existing rows or, if there are none, of
         # its first new row, even if the next new row would go to another partition.
-        existing = [key for kind, key, _ in wanted if kind not in _COMING_AND_GOING]
+        existing = [key for kind, key, _ in wanted if not kind.moves_rows]
         new = None if existing else self._new(drawn)
         home = existing[0].partition_key if new is None else new.key.partition_key
         parts: list[Operation] = []
         added: list[TaskRow] = []
         removed: list[TaskRow] = []
         for kind, key, number in wanted:
-            if kind not in _COMING_AND_GOING:
+            if not kind.moves_rows:
                 parts.append(self.write(kind, key, number))
             elif kind is Kind.DELETE and (row := self._of_transactions.take(home)) is not None:
                 removed.append(row)

@@ -14,15 +14,7 @@ from harness.workload.operation_source import Steps, Task
 from harness.workload.queries import Queries, QueryShape, QueryType
 from harness.workload.tasks import USUAL_MESSAGES, MessageShape, MessageTasks, TaskRow, Tasks
 
-_WRITES = {
-    action: Kind(action.value)
-    for action in (
-        Action.UPSERT_MERGE,
-        Action.UPSERT_REPLACE,
-        Action.UPDATE_MERGE,
-        Action.UPDATE_REPLACE,
-    )
-}
+_WRITES = {Action(kind.value): kind for kind in Kind if kind.upserts or kind.updates}
 """Actions that are one write of an existing row."""
 _VERSION_BITS = 24
 
@@ -80,9 +72,9 @@ class Workload:
         self._loads = not all(action.of_messages for action in mix.actions)
         of_queue = MessageTasks(entities, messages)
         moving = any(action.moves_rows for action in mix.actions) or (
-            Action.TRANSACTION in mix.actions
-            and bool({Kind.INSERT, Kind.DELETE}.intersection(transaction_kinds))
+            Action.TRANSACTION in mix.actions and any(kind.moves_rows for kind in transaction_kinds)
         )
+        self.adds_rows = moving
         scans = Queries(design, queries or QueryShape(), moving=moving)
         self._make: dict[Action, Callable[[int, random.Random], Task]] = {
             Action.POINT_QUERY: self._point_query,
@@ -110,6 +102,13 @@ class Workload:
     @property
     def loaded_entities(self) -> int:
         return self._design.rows.total * len(self._design.tables) if self._loads else 0
+
+    @property
+    def loading_requests(self) -> int:
+        rows, size = self._design.rows, self._loading_size
+        each = (-(-rows.of(partition) // size) for partition in range(rows.partitions))
+        copied = rows.total * (len(self._design.tables) - 1)
+        return sum(each) + copied if self._loads else 0
 
     def partitions(self) -> Iterator[str]:
         yield from map(self._design.partition_key, range(self._design.count))

@@ -24,8 +24,6 @@ XML = "application/xml"
 _MESSAGES = "messages"
 _GET, _PEEK, _PUT = Kind.GET_MESSAGES, Kind.PEEK_MESSAGES, Kind.PUT_MESSAGE
 _UPDATE = Kind.UPDATE_MESSAGE
-_METHODS = {_GET: "GET", _PEEK: "GET", _PUT: "POST", _UPDATE: "PUT", Kind.DELETE_MESSAGE: "DELETE"}
-_SUCCESS = {_GET: 200, _PEEK: 200, _PUT: 201, _UPDATE: 204, Kind.DELETE_MESSAGE: 204}
 # A parser of XML would read a carriage return as the end of a line.
 _AS_REFERENCES = {"\r": "&#13;"}
 
@@ -49,7 +47,7 @@ class QueueRequestWriter:
         asked: dict[str, str] = {}
         if kind is _PEEK:
             asked["peekonly"] = "true"
-        if kind in (_GET, _PEEK):
+        if kind.receives:
             asked["numofmessages"] = str(operation.top or 1)
         if operation.etag is not None:
             asked["popreceipt"] = operation.etag
@@ -61,7 +59,7 @@ class QueueRequestWriter:
         body = b""
         if MESSAGE_TEXT in content:
             body = _message_xml(str(content[MESSAGE_TEXT]))
-        return self.message(_METHODS[kind], path, asked, request_id, body)
+        return self.message(kind.method, path, asked, request_id, body)
 
     def message(
         self,
@@ -116,7 +114,7 @@ def read_messages(operation: Operation, exchange: Exchange) -> list[Message]:
     kind, status = operation.kind, exchange.status
     if status >= 300:
         return []
-    if status != _SUCCESS[kind]:
+    if status != (200 if kind.receives else 201 if kind is _PUT else 204):
         raise bad_answer(f"a {kind} was answered with status {status}")
     if kind is _UPDATE:
         receipt = exchange.header(RECEIPT_HEADER)

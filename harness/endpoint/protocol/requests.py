@@ -15,7 +15,7 @@ from harness.endpoint.http.channel import USER_AGENT
 from harness.endpoint.protocol.edm import EntityWriter
 from harness.endpoint.protocol.multipart import message_of
 from harness.model.entity import MAX_PAGE_ENTITIES
-from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 
 JSON = "application/json"
 JSON_MINIMAL = "application/json;odata=minimalmetadata"
@@ -27,8 +27,6 @@ VERSION_HEADERS = {"x-ms-version": VERSION, "DataServiceVersion": "3.0"}
 Token = Mapping[str, str]
 """Where the next page of a query begins: the continuation token of a response."""
 
-_MERGES = frozenset((Kind.UPSERT_MERGE, Kind.UPDATE_MERGE))
-_CONDITIONAL = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
 _needs_no_encoding = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 _POINT_QUERY, _INSERT, _DELETE = Kind.POINT_QUERY, Kind.INSERT, Kind.DELETE
 
@@ -49,16 +47,13 @@ def write_request(
     Without an ETag, or with ``*``, it matches any stored version. ``merges_by_post`` is the
     service's: see `Service`.
     """
-    condition = {"If-Match": _if_match(etag)} if kind in _CONDITIONAL else {}
-    if kind is Kind.INSERT:
-        return "POST", {"Prefer": "return-no-content", "Accept": JSON_MINIMAL}
-    if kind is Kind.DELETE:
-        return "DELETE", {"Accept": JSON_MINIMAL, **condition}
-    if kind in _MERGES:
-        if merges_by_post:
-            return "POST", {"Accept": JSON, **condition, "X-HTTP-Method": "MERGE"}
-        return "PATCH", {"Accept": JSON, **condition}
-    return "PUT", {"Accept": JSON, **condition}
+    if kind is _INSERT:
+        return kind.method, {"Prefer": "return-no-content", "Accept": JSON_MINIMAL}
+    condition = {"If-Match": _if_match(etag)} if kind.needs_row else {}
+    headers = {"Accept": JSON if kind.stores else JSON_MINIMAL, **condition}
+    if kind.merges and merges_by_post:
+        return "POST", {**headers, "X-HTTP-Method": "MERGE"}
+    return kind.method, headers
 
 
 def filter_of(query: Operation) -> str:
@@ -128,7 +123,7 @@ class RequestWriter:
         self._date = ServiceDate()
         self._entities = EntityWriter()
         self._merges_by_post = endpoint.kind.merges_by_post
-        self._writes = {kind: self._head_of(kind, None) for kind in PART_KINDS}
+        self._writes = {kind: self._head_of(kind, None) for kind in Kind if kind.part}
 
     def single(self, operation: Operation, request_id: str) -> bytes:
         """The request of a point query or of a single write."""

@@ -10,7 +10,7 @@ from harness.endpoint.sessions.queue import QueueSession, queue_problem
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
-from harness.model.operation import MESSAGE_KINDS, Operation
+from harness.model.operation import Operation
 from harness.model.sessions import SDK, TABLE_SESSIONS, session_named
 
 _SESSIONS: dict[str, Callable[[SessionOptions], TableSession]] = {
@@ -35,7 +35,7 @@ def operation_problem(kind: str, operation: Operation) -> str | None:
 
 
 def _table_problem(operation: Operation) -> str | None:
-    if operation.kind not in MESSAGE_KINDS:
+    if not operation.kind.on_messages:
         return None
     return f"the operation {operation.label!r} is one on messages: use session queue"
 

@@ -10,18 +10,17 @@ from harness.endpoint.protocol.queues import QueueRequestWriter, read_messages
 from harness.endpoint.protocol.requests import Token
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
-from harness.model.operation import MESSAGE_KINDS, MESSAGE_TEXT, RECEIVES, Kind, Message, Operation
+from harness.model.operation import MESSAGE_TEXT, Message, Operation
 from harness.model.outcome import SUCCESS, Outcome, Result
 from harness.model.services.queues import MAX_MESSAGE_BYTES, MAX_MESSAGES, queue_of
 
-_PUT = Kind.PUT_MESSAGE
 _not_xml = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]").search
 """Characters that no XML 1.0 document can hold, and so no message that is not encoded."""
 
 
 def queue_problem(operation: Operation) -> str | None:
     """Why ``operation`` cannot be one on messages of a queue; None where it can."""
-    if operation.kind not in MESSAGE_KINDS:
+    if not operation.kind.on_messages:
         return (
             f"the operation {operation.label!r} is not one on messages: use put_message, "
             "get_messages, peek_messages, update_message and delete_message"
@@ -61,12 +60,12 @@ class QueueSession(RetryingSession):
     ) -> Result:
         attempts, kind = OperationAttempts(operation, self._on_attempt), operation.kind
         outcome, value = self._attempt(
-            attempts, operation, self._send, resend_lost=kind is not _PUT
+            attempts, operation, self._send, resend_lost=not kind.doubles
         )
-        if kind is _PUT and attempts.attempts[-1].ambiguous:
+        if kind.doubles and attempts.attempts[-1].ambiguous:
             outcome = Outcome.AMBIGUOUS
         messages = value if outcome is SUCCESS and isinstance(value, list) else []
-        received = messages if kind in RECEIVES else ()
+        received = messages if kind.receives else ()
         return attempts.result(
             outcome,
             messages,

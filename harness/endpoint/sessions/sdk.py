@@ -34,7 +34,7 @@ from harness.endpoint.protocol.responses import document_of, require_written
 from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.model.entity import ETAG, Int64
-from harness.model.operation import PART_KINDS, Kind, Operation
+from harness.model.operation import Kind, Operation
 
 _WRITES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.INSERT: ("create", {}),
@@ -303,10 +303,6 @@ def _prepare_parts(request: Any) -> None:
             policy.on_request(prepared)
 
 
-ENTITY_WRITES = PART_KINDS - {Kind.DELETE}
-"""The single writes that carry an entity."""
-
-
 class SdkSession(RetryingSession):
     """Sends operations through azure-data-tables over a pool of gevent connections.
 
@@ -340,7 +336,7 @@ class SdkSession(RetryingSession):
         self._clients = Clients(client, options.table)
 
     def _send(self, operation: Operation, exchange: Exchange) -> object:
-        if operation.kind not in ENTITY_WRITES:
+        if not operation.kind.stores:
             client = self._clients[operation.table]
             with read_by_sdk(exchange):
                 return cast(object, call(client, operation, {"exchange": exchange}, lean=True))
@@ -366,7 +362,7 @@ class SdkSession(RetryingSession):
 def write_request_of(
     url: str, table: str, operation: Operation, entities: EntityWriter, *, merges_by_post: bool
 ) -> HttpRequest:
-    """The unsigned request that `TableClient` would send for one of `ENTITY_WRITES`."""
+    """The unsigned request that `TableClient` would send for a write that stores an entity."""
     kind = operation.kind
     address = f"{url}/{table}{operation.table}"
     if kind is not Kind.INSERT:

@@ -28,9 +28,6 @@ from harness.gateway.limits import RequestUnitLimits
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
 
-_MERGES = frozenset((Kind.UPSERT_MERGE, Kind.UPDATE_MERGE))
-_OF_EXISTING = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE))
-
 Growth = Mapping[str, int]
 """By how many bytes each PartitionKey of a table grows; negative where it becomes smaller."""
 
@@ -139,16 +136,16 @@ class VolumeRule:
         kinds = asked.kinds if asked.kind is Kind.TRANSACTION else (asked.kind,)
         for kind, row, weight in zip(kinds, asked.rows, asked.weights, strict=False):
             key, row_key, _ = row
-            if key is None or row_key is None:
+            if kind is None or key is None or row_key is None:
                 continue
             before, stored = None, table.get(key)
             if stored is not None:
                 before = stored.sizes.get(row_key)
-                if before is None and kind in _OF_EXISTING and stored.entities > len(stored.sizes):
+                if before is None and kind.needs_row and stored.entities > len(stored.sizes):
                     before = stored.bytes // stored.entities
             after: int | None = weight.size
             if kind is Kind.DELETE:
                 after = None
-            elif before is not None and kind in _MERGES:
+            elif before is not None and kind.merges:
                 after = max(before, weight.size)
             yield key, row_key, before, after

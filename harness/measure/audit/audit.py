@@ -21,7 +21,6 @@ from harness.measure.audit.journal import (
     MARK_PROPERTY,
     PLACES,
     Certainty,
-    Effect,
     JournaledWrite,
     Row,
     Written,
@@ -30,6 +29,7 @@ from harness.measure.audit.journal import (
     same,
 )
 from harness.measure.record.findings import AuditPart
+from harness.model.operation import Kind
 
 MOST_EXAMPLES = 10
 
@@ -132,23 +132,23 @@ def _refuted(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bo
         return not _holds(write, seen)
     if write.sent_s > seen.last_end_s:
         return True
-    left_over = seen.last is not None and seen.last.effect is Effect.MERGE
+    left_over = seen.last is not None and seen.last.kind.merges
     if not left_over or others.wrote or row.covered_s >= write.sent_s:
         return False
     # A merge leaves all other properties unchanged.
-    names = write.names if write.effect is Effect.MERGE else {*write.names, *seen.values}
+    names = write.names if write.kind.merges else {*write.names, *seen.values}
     later = [other for other in row.writes if other.end_s >= write.sent_s]
     return not all(any(_explains(other, name, seen) for other in later) for name in names)
 
 
 def _gone(write: JournaledWrite, row: Row, others: Others) -> bool:
     """Whether the row would exist if ``write`` was applied."""
-    if write.effect is Effect.DELETE or others.deleted:
+    if write.kind is Kind.DELETE or others.deleted:
         return False
     if row.deleted and row.covered_s >= write.sent_s:
         return False
     return not any(
-        other.effect is Effect.DELETE and other.end_s >= write.sent_s for other in row.writes
+        other.kind is Kind.DELETE and other.end_s >= write.sent_s for other in row.writes
     )
 
 
@@ -157,7 +157,7 @@ def _explains(write: JournaledWrite, name: str, seen: _Seen) -> bool:
     value = seen.values.get(name)
     if name in write.names:
         return same(write.values[write.names.index(name)], value)
-    return write.effect is not Effect.MERGE and value is None
+    return not write.kind.merges and value is None
 
 
 def _holds(write: JournaledWrite, seen: _Seen) -> bool:
@@ -167,19 +167,19 @@ def _holds(write: JournaledWrite, seen: _Seen) -> bool:
 
 def _shows(write: JournaledWrite, seen: _Seen) -> bool:
     """Whether the effect of ``write`` is visible now."""
-    if write.effect is Effect.DELETE:
+    if write.kind is Kind.DELETE:
         return not seen.there
     if write is seen.last:
         return True
-    after_it = seen.last is not None and seen.last.effect is Effect.MERGE
+    after_it = seen.last is not None and seen.last.kind.merges
     return after_it and len(write.names) > 1 and _holds(write, seen)
 
 
 def _emptied(write: JournaledWrite, row: Row, seen: _Seen, others: Others) -> bool:
     """Whether only this delete explains that the row does not exist any more."""
-    if seen.there or write.effect is not Effect.DELETE or others.deleted or row.deleted:
+    if seen.there or write.kind is not Kind.DELETE or others.deleted or row.deleted:
         return False
-    if any(other.effect is Effect.DELETE for other in row.writes if other is not write):
+    if any(other.kind is Kind.DELETE for other in row.writes if other is not write):
         return False
     return row.covered > 0 or any(
         other.certainty is Certainty.DONE and other.end_s < write.sent_s for other in row.writes
@@ -254,7 +254,7 @@ def _sentence(row: Row, write: JournaledWrite, stored: Mapping[str, object] | No
     where = f"{partition_key!r}, {row_key!r}" + (f" of table {table}" if table else "")
     if stored is None:
         now = "there is no such row"
-    elif write.effect is Effect.DELETE:
+    elif write.kind is Kind.DELETE:
         now = "the row is still there"
     else:
         now = "the row does not have its values"

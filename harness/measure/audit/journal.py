@@ -39,24 +39,6 @@ _ANY_FLOAT = 0
 """Takes the place of the hash of a float, because services round floats differently."""
 
 
-class Effect(enum.Enum):
-    """What a write does to a row."""
-
-    PUT = enum.auto()
-    MERGE = enum.auto()
-    DELETE = enum.auto()
-
-
-_EFFECTS = {
-    Kind.INSERT: Effect.PUT,
-    Kind.UPSERT_REPLACE: Effect.PUT,
-    Kind.UPDATE_REPLACE: Effect.PUT,
-    Kind.UPSERT_MERGE: Effect.MERGE,
-    Kind.UPDATE_MERGE: Effect.MERGE,
-    Kind.DELETE: Effect.DELETE,
-}
-
-
 class Certainty(enum.Enum):
     """What the answer to a write proves.
 
@@ -89,15 +71,11 @@ class JournaledWrite:
     certainty: Certainty = Certainty.OPEN
     acknowledged: bool = False
 
-    @property
-    def effect(self) -> Effect:
-        return _EFFECTS[self.kind]
-
     def covers(self, earlier: JournaledWrite) -> bool:
         """Whether nothing that ``earlier`` wrote can be seen after this write."""
-        if self.effect is not Effect.MERGE:
+        if not self.kind.merges:
             return True
-        if earlier.effect is Effect.DELETE:
+        if earlier.kind is Kind.DELETE:
             return False
         return self.names == earlier.names or set(self.names).issuperset(earlier.names)
 
@@ -130,7 +108,7 @@ class Row:
             if write.end_s < done.sent_s and done.covers(write):
                 self.covered += 1
                 self.covered_s = max(self.covered_s, write.end_s)
-                self.deleted |= write.effect is Effect.DELETE
+                self.deleted |= write.kind is Kind.DELETE
             else:
                 kept.append(write)
         self.writes = kept
@@ -273,9 +251,7 @@ class Journal:
         deleted = (
             row.place
             for row in rows
-            if row.given_up
-            or row.deleted
-            or any(write.effect is Effect.DELETE for write in row.writes)
+            if row.given_up or row.deleted or any(write.kind is Kind.DELETE for write in row.writes)
         )
         return Written(
             below=self._below,

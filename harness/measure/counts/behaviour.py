@@ -23,7 +23,7 @@ from harness.measure.record.behaviour import (
 )
 from harness.measure.record.findings import RecordPart, rounded
 from harness.model.entity import MAX_PAGE_ENTITIES, MAX_TRANSACTION_OPERATIONS
-from harness.model.operation import FOLDED, UPSERTS, WHOLE_TABLE, Kind, Operation
+from harness.model.operation import FOLDED, WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable, outcome_of
 
 MOST_TABLES = 20
@@ -44,7 +44,6 @@ _WAIT_DIGITS = 2
 
 _POINT_QUERY, _QUERY, _TRANSACTION = Kind.POINT_QUERY, Kind.QUERY, Kind.TRANSACTION
 _INSERT = Kind.INSERT
-_PLAIN_WRITES = frozenset((Kind.INSERT, *UPSERTS))
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -186,12 +185,12 @@ class Behaviour:
         writes["batched"] += operation.entities_asked
         inserted = sum([part.kind is _INSERT for part in parts])
         table.inserted += inserted
-        table.upserted += sum([part.kind in UPSERTS for part in parts])
+        table.upserted += sum([part.kind.upserts for part in parts])
         if inserted < len(parts) or not parts:
             table.touched += 1
         elif inserted >= BATCH:
             table.batches += 1
-        written = [part for part in parts if part.kind in _PLAIN_WRITES]
+        written = [part for part in parts if part.kind is _INSERT or part.kind.upserts]
         if written:
             table.writing += 1
             table.keys.add_row(rank, sent_s, operation.partition_key, written[0].row_key)
@@ -215,7 +214,7 @@ class Behaviour:
                 rows = self._open_rows[group] = {self._open[group]}
             rows.add(row)
         self._open_writes += 1
-        if kind is _INSERT or kind in UPSERTS:
+        if kind is _INSERT or kind.upserts:
             table.writing += 1
             table.keys.add_row(rank, sent_s, place[2], place[3])
             if kind is _INSERT:

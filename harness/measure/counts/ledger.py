@@ -33,7 +33,7 @@ from harness.measure.counts.tally import (
 )
 from harness.measure.counts.time_course import SLOTS, LatencyCourse, PerSecond, Slots
 from harness.measure.record.measured import EstimatePart
-from harness.model.operation import FOLDED, MESSAGE_KINDS, Operation
+from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import Attempt, Result
 from harness.model.partition import EXACT_PARTITIONS, Partition, account_of
 
@@ -205,7 +205,7 @@ class Ledger:
             row.operations += 1
             row.entities[label] = row.entities.get(label, 0) + entities
             row.seconds.add(second, entities)
-            if operation.kind in MESSAGE_KINDS:
+            if operation.kind.on_messages:
                 row.add_message(result)
             if in_window:
                 due_s = result.due_s

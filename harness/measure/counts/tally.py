@@ -91,8 +91,7 @@ class MessageTally:
     oldest_ms: int = 0
 
     def add(self, result: Result) -> None:
-        name = _COUNTED_AS.get(result.operation.kind)
-        if name is not None:
+        if name := result.operation.kind.tallied_as:
             setattr(self, name, getattr(self, name) + result.entities)
         self.oldest_ms = max(self.oldest_ms, int(result.oldest_s * 1000))
 
@@ -101,13 +100,6 @@ class MessageTally:
         self.got += other.got
         self.deleted += other.deleted
         self.oldest_ms = max(self.oldest_ms, other.oldest_ms)
-
-
-_COUNTED_AS = {
-    Kind.PUT_MESSAGE: "put",
-    Kind.GET_MESSAGES: "got",
-    Kind.DELETE_MESSAGE: "deleted",
-}
 
 
 @dataclasses.dataclass(slots=True)

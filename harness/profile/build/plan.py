@@ -13,7 +13,7 @@ from harness.measure.record.findings import RecordPart
 from harness.measure.record.origin import ReplayedKind, ReplayPart
 from harness.model.operation import Kind
 from harness.model.services.service import Service
-from harness.profile.build.workload import entity_sizes, loading_transactions, most_transactions
+from harness.profile.build.workload import entity_sizes, most_transactions
 from harness.profile.checks.observed import Sent, observe
 from harness.profile.checks.prediction import SAMPLE
 from harness.profile.checks.seen import ChargesSeen
@@ -185,7 +185,7 @@ def plan_of(
         if units is not None:
             whole = load.trace_s is not None and seconds >= load.trace_s
             units = found.operations if whole else min(units, found.operations)
-    requests = loading_transactions(profile)
+    requests = seen.loading_requests
     most_loading, most_load = most_transactions(profile, endpoint, requests)
     loaded_per_s = load.loading_pacer(endpoint).entities_per_s
     loading_s = None if loaded_per_s is None else seen.loaded_entities / loaded_per_s

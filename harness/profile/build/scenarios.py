@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.model.entity import entity_problems, key_problem
 from harness.model.errors import SetupError, echoed
-from harness.model.operation import MESSAGE_KINDS, WHOLE_TABLE, Operation
+from harness.model.operation import WHOLE_TABLE, Operation
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.design import usual_rows
@@ -139,7 +139,7 @@ def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
         over = part.partition_key == WHOLE_TABLE
         if part.table not in tables:
             return f"{what}: its tables are {tables}, not {part.table!r}"
-        if part.kind in MESSAGE_KINDS:
+        if part.kind.on_messages:
             # Its queue and its text are no key and no property of an entity.
             continue
         if part.properties is not None:

@@ -30,7 +30,6 @@ from harness.workload.operation_factory import PART_OVERHEAD_BYTES
 from harness.workload.operation_source import OperationSource
 from harness.workload.queries import QueryShape
 from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
-from harness.workload.scenarios.scenario import Scenario
 from harness.workload.workload import Workload
 
 EXAMPLE_KEY = Key(partition_key="partition-000", row_key="00000000-00000000")
@@ -75,25 +74,6 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     return stored_size(*key, properties), wire_bytes(*key, properties)
 
 
-def loading_transactions(profile: Profile, source: OperationSource | None = None) -> int:
-    """Requests that load the tables, each billed once.
-
-    A scenario counts them by making them, once for each ``source``.
-    """
-    if profile.replay is not None:
-        return profile.replay.content.loading_requests
-    if profile.scenario is not None:
-        source = source or source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
-        assert isinstance(source, Scenario)
-        return source.loading_requests
-    if profile.mix.of_messages:
-        return 0
-    design, size = profile.design, _loading_size(profile)
-    rows = design.rows
-    copied = rows.total * (len(design.tables) - 1)
-    return sum(-(-rows.of(partition) // size) for partition in range(rows.partitions)) + copied
-
-
 def _loading_size(profile: Profile) -> int:
     """Entities of a loading transaction: as many as are allowed, and fit into it."""
     _, on_the_wire = entity_sizes(profile, EXAMPLE_RUN_ID)
@@ -101,26 +81,17 @@ def _loading_size(profile: Profile) -> int:
     return min(MAX_TRANSACTION_OPERATIONS, fitting)
 
 
-def most_transactions(
-    profile: Profile, kind: Service, requests: int | None = None
-) -> tuple[int, float]:
-    """Most billable transactions of loading, and of load and audit (may be inf), with retries."""
-    requests = loading_transactions(profile) if requests is None else requests
+def most_transactions(profile: Profile, kind: Service, requests: int) -> tuple[int, float]:
+    """Most billable transactions of loading, and of load and audit (may be inf), with retries.
+
+    Loading makes ``requests`` without any.
+    """
     loading = requests * kind.requests_each * (1 + LOADING_RETRY.retries)
     units = profile.load_model.most_requests(kind) * kind.requests_each
     if math.isinf(units):
         return loading, units
     looked_up = min(units, profile.audit.most_rows) if profile.audit.enabled else 0
     return loading, math.ceil(units + looked_up) * (1 + profile.retry.most)
-
-
-def adds_rows(profile: Profile) -> bool:
-    """Whether the load may insert entities, which cleaning an existing table has to delete."""
-    if profile.scenario is not None or profile.replay is not None:
-        return True
-    weights = profile.mix.weights()
-    moves = any(action.moves_rows and weight > 0 for action, weight in weights.items())
-    return moves or not {"insert", "delete"}.isdisjoint(profile.transaction.kinds)
 
 
 def retry_of(profile: Profile) -> RetryPolicy:

@@ -17,8 +17,6 @@ from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action
 from harness.workload.queries import Queries, QueryShape
 
-_MOVES = frozenset(("insert", "delete"))
-
 
 @dataclasses.dataclass(slots=True)
 class _Amounts:
@@ -84,7 +82,7 @@ def _amounts(profile: Profile, design: KeyDesign) -> _Amounts:
         found.existing += weight * action.existing
         found.new += weight * action.new
     entities = weights[Action.TRANSACTION] * profile.transaction.operations
-    if _MOVES.issuperset(profile.transaction.kinds):
+    if all(profile.transaction.moving):
         found.new += entities
     else:
         found.existing += entities

@@ -19,7 +19,7 @@ from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.errors import SetupError, echoed
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import RECEIVES, UPSERTS, WHOLE_TABLE, Kind, Operation
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.model.services import USUAL, service_of_session
 from harness.model.services.queues import EXAMPLE_QUEUE, MOST_QUEUES, queue_name_problem, queue_of
@@ -46,7 +46,6 @@ _LOADING = 3
 """Loading operations whose rows are looked at."""
 _SIZED = 20
 """Operations of each name whose entities are measured in bytes."""
-_RETURNS = RECEIVES | {Kind.POINT_QUERY}
 _APPENDING = frozenset((Kind.INSERT, Kind.TRANSACTION, Kind.QUERY))
 _TERM = re.compile(rf"(?P<name>{NUMBER_PROPERTY}|{GROUP_PROPERTY}) (?P<side>ge|lt) (?P<value>\d+)")
 
@@ -98,7 +97,7 @@ class TableKeys:
             return True
         # An upsert certainly makes a row in a partition that did not exist.
         known = part.partition_key in self._loaded or part.partition_key in self._used
-        return part.kind in UPSERTS and self.complete and not known
+        return part.kind.upserts and self.complete and not known
 
     @property
     def partitions(self) -> list[str]:
@@ -149,7 +148,7 @@ class Sent:
         self.entities += operation.entities_asked
         if operation.kind is not Kind.QUERY:
             self.requests += 1
-            self.returned += operation.entities_asked if operation.kind in _RETURNS else 0
+            self.returned += operation.entities_asked if operation.kind.reads else 0
             return
         self.scanned += operation.key_range.entities or 0
         matching = matching_of(operation)
@@ -284,6 +283,7 @@ class Observed:
     writes: WriteOrder
     tables: tuple[str, ...]
     loaded_entities: int
+    loading_requests: int
     loaded_partitions: int
     grown: PredictionPart
     scans: Mapping[str, int]
@@ -486,6 +486,7 @@ def observe(
         writes=writes,
         tables=stores,
         loaded_entities=source.loaded_entities,
+        loading_requests=source.loading_requests,
         loaded_partitions=count,
         grown=grown.prediction(),
         scans=scans,

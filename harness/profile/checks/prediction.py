@@ -257,7 +257,7 @@ class ChargedLoad:
         known = self._written.get(shape)
         if known is None:
             size = UNKNOWN_BYTES
-            if part.kind is not Kind.DELETE:
+            if part.kind.stores:
                 size = wire_bytes(part.partition_key, part.row_key, properties)
             charged = charge(part.kind, size, properties=len(properties), replaces=not creates)
             known = self._written[shape] = charged, size

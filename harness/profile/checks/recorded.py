@@ -21,11 +21,12 @@ from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import FOLDED, MESSAGE_KINDS, Kind
+from harness.model.operation import FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.target import UNKNOWN_THROUGHPUT
 from harness.profile.checks.prediction import KeyRanges, longest_bytes
 from harness.profile.checks.seen import (
+    ON_MESSAGES,
     ChargedKind,
     ChargesSeen,
     GrowthSeen,
@@ -38,7 +39,6 @@ from harness.profile.settings.schema import Profile
 from harness.workload.keys.design import KeyDesign
 
 _READS = frozenset(kind.value for kind in Kind if kind.reads)
-_ON_MESSAGES = frozenset(kind.value for kind in MESSAGE_KINDS)
 _NEW_ROWS: dict[str, int] = {Kind.INSERT: 1, Kind.DELETE: -1}
 """Rows that an operation certainly adds; transactions and upserts may add some."""
 _MOST_KEYS = 5_000
@@ -47,8 +47,7 @@ _MOST_KEYS = 5_000
 def seen_in(record: RunRecord) -> Seen:
     """What the practices are compared with."""
     profile = _profile_of(record)
-    # Beside tables, what is done with queues says nothing about them.
-    on_tables = [part for part in record.operations if _kind_of(part) not in _ON_MESSAGES]
+    on_tables = [part for part in record.operations if _kind_of(part) not in ON_MESSAGES]
     looked_at = on_tables or record.operations
     operations = sum(part.count for part in record.operations)
     entities = sum(part.entities for part in record.operations)
@@ -214,7 +213,7 @@ def _writes(record: RunRecord, design: KeyDesign | None) -> WritesPart | None:
     if design is None:
         return None
     most_rows = design.rows.most
-    writes = [part for part in record.operations if _kind_of(part) not in _READS | _ON_MESSAGES]
+    writes = [part for part in record.operations if _kind_of(part) not in _READS | ON_MESSAGES]
     inserts = [part.kind for part in writes if part.type == Kind.INSERT]
     others = [part.kind for part in writes if part.type not in (Kind.INSERT, Kind.TRANSACTION)]
     seconds = sum(point.width_s for point in record.series) or 1

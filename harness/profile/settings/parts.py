@@ -12,6 +12,7 @@ from pydantic import Field
 
 from harness.model.entity import MAX_ENTITY_BYTES, MAX_TRANSACTION_OPERATIONS
 from harness.model.figures import listed
+from harness.model.operation import Kind
 from harness.model.services.queues import MAX_MESSAGES
 from harness.model.services.service import PUBLISHED, Service, Targets
 from harness.model.sessions import SDK, SESSIONS
@@ -109,11 +110,6 @@ class Mix(Part):
         """The weights by action, in a fixed order."""
         return {Action(name): float(getattr(self, name)) for name in type(self).model_fields}
 
-    @property
-    def of_messages(self) -> bool:
-        """Whether every action is on queues, which are empty at first."""
-        return all(action.of_messages or not weight for action, weight in self.weights().items())
-
 
 class Query(Part):
     """What the scans of the mix ask for."""
@@ -162,6 +158,11 @@ class Transaction(Part):
         if not kinds:
             raise ValueError("name at least one kind")
         return kinds
+
+    @property
+    def moving(self) -> tuple[bool, ...]:
+        """Whether each of the kinds adds or removes rows."""
+        return tuple(Kind(name).moves_rows for name in self.kinds)
 
 
 class Audit(Part):

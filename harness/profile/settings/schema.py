@@ -195,7 +195,7 @@ def _keys_and_mix(profile: Profile) -> Iterator[str]:
     if mix.row_range_scan > 0 and design.one_row:
         yield f"mix.row_range_scan: {alone}, with one row; use partition_range_scan"
     inserts = [action for action, weight in mix.weights().items() if weight and action.moves_rows]
-    if mix.transaction > 0 and {"insert", "delete"}.intersection(profile.transaction.kinds):
+    if mix.transaction > 0 and any(profile.transaction.moving):
         inserts.append(Action.TRANSACTION)
     if inserts and not design.creates:
         yield (
@@ -218,14 +218,13 @@ def _transaction_rows(profile: Profile) -> Iterator[str]:
             f"transaction.operations ({operations}) is more than the rows of a loaded partition "
             f"({fewest}); a transaction names each RowKey once: set keys.rows_per_partition"
         )
-    moves = {"insert", "delete"}
-    mixed = moves.intersection(kinds) and not moves.issuperset(kinds)
-    if design.scatters and moves.intersection(kinds):
+    moving = profile.transaction.moving
+    if design.scatters and any(moving):
         yield (
             f"transaction.kinds: by keys.partition_key {echoed(profile.keys.partition_key)} new "
             "rows go to different partitions, and a transaction stays in one"
         )
-    elif mixed and design.grows:
+    elif any(moving) and not all(moving) and design.grows:
         yield (
             "transaction.kinds: new rows go to another partition than loaded rows, because "
             "keys.partition_key has a time, and a transaction stays in one partition"

@@ -208,7 +208,7 @@ class Conductor:
         # So that Locust's Stop works while the table is loaded.
         self.environment.runner.update_state(STATE_SPAWNING)
         try:
-            self._messages.run_starts()
+            self._messages.run_starts(self._tables.loading_requests)
             if self._sign_ins.needed:
                 self._housekeeping.do(
                     "waiting for the access tokens of the workers",

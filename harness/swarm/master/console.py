@@ -196,7 +196,7 @@ class ConsoleMessages:
 
     # Before the run: the checks and the price.
 
-    def run_starts(self) -> None:
+    def run_starts(self, loading_requests: int) -> None:
         """Show the accounts and, for a remote one, the possible cost."""
         run = self._run
         if len(run.accounts) > 1:
@@ -209,9 +209,7 @@ class ConsoleMessages:
                 self.console.say(f"Ignored, because of the login: {listed(login.ignored)}")
         if not run.accounts.remote:
             return
-        loading, load = most_transactions(run.plan.profile, run.accounts.kind)
-        if not run.plan.loads:
-            loading = 0
+        loading, load = most_transactions(run.plan.profile, run.accounts.kind, loading_requests)
         limit = run.plan.profile.limits.billable_transactions
         if limit is not None and limit * len(run.accounts) < loading + load:
             each = " in each account" if len(run.accounts) > 1 else ""

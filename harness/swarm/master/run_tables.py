@@ -31,7 +31,7 @@ from harness.model.errors import SetupError
 from harness.model.figures import counted
 from harness.model.operation import Operation
 from harness.model.outcome import Result
-from harness.profile.build.workload import LOADING_RETRY, adds_rows, loading_transactions, source_of
+from harness.profile.build.workload import LOADING_RETRY, source_of
 from harness.swarm.master.console import CTRL_C_ENDS, ConsoleMessages
 from harness.swarm.master.master_run import MasterRun
 from harness.swarm.worker.admission import PacedItems
@@ -61,7 +61,7 @@ class StoredTable(NamedTuple):
 class RunTables:
     """The tables of one run, whose budgets pay for every request.
 
-    ``cleaning`` is True while `clean_up` runs.
+    ``cleaning`` is True while `clean_up` runs. ``loading_requests`` load them, without retries.
     """
 
     def __init__(
@@ -78,13 +78,11 @@ class RunTables:
         )
         # Nothing is loaded for a class that brings its own entities.
         self._entities = self._source.loaded_entities if run.plan.loads else 0
-        self._loading = (
-            loading_transactions(run.plan.profile, self._source) if run.plan.loads else 0
-        )
+        self.loading_requests = self._source.loading_requests if run.plan.loads else 0
         # In each account: every table with all retries, or pages and transactions of entities.
         self._for_deleting = MOST_REQUESTS * len(run.plan.tables)
         if not run.plan.own_table:
-            self._for_deleting = self._loading + self._entities // _ENTITIES_A_PAGE + 1
+            self._for_deleting = self.loading_requests + self._entities // _ENTITIES_A_PAGE + 1
 
     def check(self) -> None:
         """Check that the tables can be created and loaded, else raise a `SetupError`.
@@ -118,7 +116,7 @@ class RunTables:
         if limit is None:
             return
         # The first request is the probe. One of several accounts gets at least its equal part.
-        needed = 1 + -(-self._loading // accounts) + self._for_deleting
+        needed = 1 + -(-self.loading_requests // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit < needed:
@@ -205,7 +203,7 @@ class RunTables:
         if run.plan.profile.limits.billable_transactions is None:
             return [None] * count
         left = [budget.left or 0 for budget in run.budgets.each]
-        if not run.plan.own_table and (run.plan.own_class or adds_rows(run.plan.profile)):
+        if not run.plan.own_table and (run.plan.own_class or self._source.adds_rows):
             # In the worst case each inserted entity is deleted by a request of its own.
             left = [one * _ENTITIES_A_PAGE // (2 * _ENTITIES_A_PAGE + 1) for one in left]
         return list(zip(*(equal_parts(amount, count) for amount in left), strict=True))

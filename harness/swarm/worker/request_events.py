@@ -15,25 +15,7 @@ from locust.exception import (
     StopUser,
 )
 
-from harness.model.operation import Kind
 from harness.model.outcome import SUCCESS, Result
-
-_METHODS = {
-    Kind.POINT_QUERY: "GET",
-    Kind.QUERY: "GET",
-    Kind.INSERT: "POST",
-    Kind.UPSERT_MERGE: "PATCH",
-    Kind.UPSERT_REPLACE: "PUT",
-    Kind.UPDATE_MERGE: "PATCH",
-    Kind.UPDATE_REPLACE: "PUT",
-    Kind.DELETE: "DELETE",
-    Kind.TRANSACTION: "POST",
-    Kind.PUT_MESSAGE: "POST",
-    Kind.GET_MESSAGES: "GET",
-    Kind.PEEK_MESSAGES: "GET",
-    Kind.UPDATE_MESSAGE: "PUT",
-    Kind.DELETE_MESSAGE: "DELETE",
-}
 
 _CONTROL_FLOW = (
     *(StopUser, StopTest, InterruptTaskSet),
@@ -67,7 +49,7 @@ class RequestEvents:
         failure = None if result.outcome is SUCCESS else _failure_of(result)
         context: dict[str, Any] = {}
         self._fire(
-            request_type=_METHODS[operation.kind],
+            request_type=operation.kind.method,
             name=operation.label,
             response_time=result.service_s * 1000.0,
             response_length=result.bytes_received,

@@ -23,7 +23,7 @@ from harness.endpoint.sessions import open_sessions
 from harness.measure.counts.generator import CpuSample
 from harness.measure.counts.ledger import Ledger
 from harness.model.errors import SetupError
-from harness.model.operation import RECEIVES, Operation, require_text
+from harness.model.operation import Operation, require_text
 from harness.model.outcome import Attempt, Result, Scope
 from harness.model.partition import account_of, spread_problem
 from harness.model.process import Clock, this_process_runs_on
@@ -194,7 +194,7 @@ class WorkerRun:
             keep: False if the entities that a query returns are not needed.
             batch: True if the event may be fired with those of later operations.
         """
-        if operation.kind not in RECEIVES:
+        if not operation.kind.receives:
             due_s = self._admission.wait(operation.entities_asked)
             return self._perform_at(operation, due_s, keep=keep, batch=batch)
         # How many messages come is known afterwards. None takes a turn too.

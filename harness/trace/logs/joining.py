@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from harness.gateway.operations import operation_of
 from harness.gateway.requests import read_request
 from harness.model.figures import counted
-from harness.model.operation import LOGGED_AS, MESSAGE_KINDS, Kind, Operation, new_operation
+from harness.model.operation import Kind, Operation, new_operation
 from harness.model.outcome import (
     Attempt,
     Fault,
@@ -35,7 +35,7 @@ JOINED_WITHIN_S = 130.0
 MOST_PENDING = 10_000
 
 _KINDS = {
-    **{name.lower(): kind for kind, name in LOGGED_AS.items() if kind not in MESSAGE_KINDS},
+    **{kind.logged_as.lower(): kind for kind in Kind if not kind.on_messages},
     "getentity": Kind.POINT_QUERY,
 }
 _SUCCESSES = ("Success", "SASSuccess", "AnonymousSuccess", "OAuthSuccess")

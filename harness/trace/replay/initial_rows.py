@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from harness.model.entity import sort_key
-from harness.model.operation import UPSERTS, WHOLE_TABLE, KeyRange, Kind
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind
 from harness.model.outcome import Outcome
 from harness.model.partition import MADE_UP
 from harness.trace.head import TraceHead
@@ -222,7 +222,7 @@ class InitialRows:
     def _single(self, table: _Table, key: str, kind: Kind, row: str, outcome: Outcome) -> None:
         partition = table.partitions[key]
         first, there = partition.first.get(row), row in partition.now
-        if kind in UPSERTS:
+        if kind.upserts:
             if first is None:
                 partition.set(row, _FREE, there=True)
                 partition.upserted.append(row)
@@ -262,7 +262,7 @@ class InitialRows:
         if outcome is _CONFLICT:
             refused = [name for kind, name in parts if kind is _INSERT]
         else:
-            refused = [name for kind, name in parts if kind is not _INSERT and kind not in UPSERTS]
+            refused = [name for kind, name in parts if kind.needs_row]
         if any((name in partition.now) is there for name in refused if name in partition.first):
             return
         if not self._learning:

@@ -43,8 +43,6 @@ _STALE_ETAG = "W/\"datetime'2000-01-01T00%3A00%3A00.0000000Z'\""
 """Of no stored version: the answer is 412, as in the recording."""
 _QUERY, _TRANSACTION = Kind.QUERY, Kind.TRANSACTION
 _INSERT = Kind.INSERT
-_WITHOUT_CONTENT = frozenset((Kind.POINT_QUERY, Kind.DELETE))
-_CONDITIONAL = frozenset({Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, Kind.DELETE})
 
 
 class MadeData:
@@ -194,7 +192,7 @@ class OperationMaker:
             return self._transaction(row, table)
         assert row.row_key is not None
         etag = None
-        if shape.outcome is Outcome.PRECONDITION and kind in _CONDITIONAL:
+        if shape.outcome is Outcome.PRECONDITION and kind.needs_row:
             etag = _STALE_ETAG
         size = written_bytes(row, self.head)
         return self._single(kind, table, row.partition_key, row.row_key, size, etag, shape.label)
@@ -213,7 +211,7 @@ class OperationMaker:
         name: str = "",
     ) -> Operation:
         properties = None
-        if kind not in _WITHOUT_CONTENT:
+        if kind.stores:
             compared = self.compared.get(table, ())
             properties = self.data.properties(partition_key, row_key, compared, size)
         return new_operation(
@@ -242,7 +240,7 @@ class OperationMaker:
         for kind, row_key, whole, _ in detail.each():
             size = part_bytes(whole, parts, attempts, self.head)
             etag = None
-            if stale and kind in _CONDITIONAL:
+            if stale and kind.needs_row:
                 etag, stale = _STALE_ETAG, False
             yield self._single(kind, table, row.partition_key or "", row_key or "", size, etag)
 

@@ -38,12 +38,10 @@ _LONGEST_S, _MOST_NAMES = 60 * 86_400, 1000
 _LONGEST_MS = 5000
 """Writes that took longer stay where they are: the operations of this time are held in memory."""
 _QUERY = Kind.QUERY
-_SAME_ROWS = frozenset((Kind.QUERY, Kind.POINT_QUERY, Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE))
-"""Operations that add and remove no rows."""
 _READ_AT_ONCE = 1024 * 1024
 _MOST_COMPARED = 50
 _TABLE_ENDING_CHARACTERS = 24
-_POINT_QUERY, _TRANSACTION, _DELETE = Kind.POINT_QUERY, Kind.TRANSACTION, Kind.DELETE
+_POINT_QUERY = Kind.POINT_QUERY
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -70,7 +68,8 @@ def in_order_of_effect(rows: Iterable[TracedOperation]) -> Iterator[TracedOperat
         while held and (held[0].key is None or held[0].row.done_ms < row.at_ms):
             yield from _released(held.popleft(), writes)
         kind, (table, key) = row.shape.kind, (row.shape.table, row.partition_key)
-        if not held and kind in _SAME_ROWS:
+        moves_rows = not (kind.reads or kind.updates)
+        if not held and not moves_rows:
             yield row
             continue
         one = _Held(row)
@@ -79,7 +78,7 @@ def in_order_of_effect(rows: Iterable[TracedOperation]) -> Iterator[TracedOperat
             for write in itertools.chain.from_iterable(writes.get(of, ()) for of in keys):
                 if write.row.done_ms > row.done_ms:
                     write.behind = one
-        elif kind not in _SAME_ROWS and row.done_ms - row.at_ms <= _LONGEST_MS:
+        elif moves_rows and row.done_ms - row.at_ms <= _LONGEST_MS:
             one.key = table, key
             writes.setdefault(one.key, []).append(one)
         held.append(one)
@@ -309,7 +308,7 @@ class Preparation:
             self._read[table].add(read)
         elif shape.kind is _QUERY:
             self._read[table].add(read, row.returned)
-        elif shape.kind is not _DELETE and shape.kind is not _TRANSACTION:
+        elif shape.kind.stores:
             self._written[table].add(written_bytes(row, self._trace.head))
 
     def asked_per_s(self, start_s: float, end_s: float, speed: float) -> float:

@@ -21,8 +21,7 @@ from harness.trace.sources import opened
 from harness.trace.whatif.scheme import Scheme
 from harness.workload.lanes import Claim
 
-_QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
-_UPDATES = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE))
+_QUERY, _POINT_QUERY = Kind.QUERY, Kind.POINT_QUERY
 BY_CLIENT = "client"
 _MOST_KEPT = 10_000
 
@@ -51,6 +50,8 @@ class ReplaySource:
     Raises:
         SetupError: the trace cannot be read.
     """
+
+    adds_rows = True
 
     def __init__(
         self,
@@ -83,6 +84,10 @@ class ReplaySource:
     @property
     def loaded_entities(self) -> int:
         return self.part.loaded_entities
+
+    @property
+    def loading_requests(self) -> int:
+        return self.part.loading_requests
 
     @property
     def units(self) -> int:
@@ -132,9 +137,9 @@ class ReplaySource:
         if kind is _POINT_QUERY:
             return Claim(lane, reads=(row.row_key or "",))
         if isinstance(detail, TracedParts):
-            changes = not _UPDATES.issuperset(detail.kinds)
+            changes = not all(kind.updates for kind in detail.kinds)
             return Claim(lane, writes=tuple(key or "" for key in detail.row_keys), changes=changes)
-        return Claim(lane, writes=(row.row_key or "",), changes=kind not in _UPDATES)
+        return Claim(lane, writes=(row.row_key or "",), changes=not kind.updates)
 
     def close(self) -> None:
         """Let go of the files, and of the operations that are read already."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
-from harness.model.operation import UPSERTS, Kind
+from harness.model.operation import Kind
 from harness.trace.operations import Batch, TracedParts, TracedQuery
 
 _ROWS = 1 << 24
@@ -146,7 +146,7 @@ class Effects:
                 else 0
                 if not shape.outcome.succeeded
                 else 1
-                if (kind := shape.kind) is _INSERT or (kind in UPSERTS and not known)
+                if (kind := shape.kind) is _INSERT or (kind.upserts and not known)
                 else -(kind is _DELETE)
                 for shape, row, known in zip(batch.shapes, batch.row_keys, self.known, strict=True)
             ]
@@ -173,7 +173,7 @@ class Effects:
             if kind is _INSERT:
                 return Changes((row,), (row,), (), amount)
             without = self.without_row(kind, amount) if known else amount
-            if kind in UPSERTS:
+            if kind.upserts:
                 return Changes((row,), () if known else (row,), (), without)
             return Changes((), (), (row,) if kind is _DELETE else (), without)
         if kind is _QUERY:
@@ -188,7 +188,7 @@ class Effects:
         for part, name, there in zip(detail.kinds, detail.row_keys, known, strict=True):
             if name is None:
                 continue
-            if part is _INSERT or part in UPSERTS:
+            if part is _INSERT or part.upserts:
                 written.append(name)
                 if part is _INSERT or not there:
                     added.append(name)

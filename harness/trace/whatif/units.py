@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness.gateway.demand import Place
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits
 from harness.model.entity import MAX_PAGE_ENTITIES, key_problem, sort_key
-from harness.model.operation import UPSERTS, WHOLE_TABLE, Kind
+from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.trace.head import TraceHead
@@ -37,7 +37,6 @@ _KEPT = 50_000
 """Charges that are remembered."""
 _QUERY, _POINT_QUERY, _TRANSACTION = Kind.QUERY, Kind.POINT_QUERY, Kind.TRANSACTION
 _INSERT, _DELETE = Kind.INSERT, Kind.DELETE
-_NEED_A_ROW = frozenset((Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE, _DELETE))
 
 
 class Scanned(int):
@@ -240,7 +239,7 @@ class LoadUnit:
 
     def without_row(self, kind: Kind, amount: int) -> int:
         """What an operation takes if its row is not there, in place of ``amount``."""
-        return 0 if kind in _NEED_A_ROW else amount
+        return 0 if kind.needs_row else amount
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         """Why the service refuses a PartitionKey, or a RowKey; None where it is valid."""
@@ -291,7 +290,7 @@ class RequestUnits(LoadUnit):
 
     def without_row(self, kind: Kind, amount: int) -> int:
         # An upsert that replaces an entity costs twice as much as one that does not.
-        return amount // 2 if kind in UPSERTS else MISSING
+        return amount // 2 if kind.upserts else MISSING
 
     def key_problem(self, key: str, *, row: bool) -> str | None:
         most = self._limits.row_key_bytes if row else self._limits.partition_key_bytes
@@ -344,7 +343,7 @@ class RequestUnits(LoadUnit):
         if known is None:
             if len(self._charges) >= _KEPT:
                 self._charges.clear()
-            properties = 0 if kind in (_POINT_QUERY, _DELETE) else ASSUMED_PROPERTIES
+            properties = ASSUMED_PROPERTIES if kind.stores else 0
             known = charge(kind, size, properties=properties, replaces=replaces)
             self._charges[key] = known
         return known

@@ -141,6 +141,7 @@ class Scenario(OperationFactory):
     """Weights by the name of the method that takes the random source and makes a `Task`."""
     pointers: ClassVar[tuple[Pointers, ...]] = ()
     """Index tables that the application keeps consistent; checked after the run."""
+    adds_rows = True
     setting: Setting
     loaded_rows: int
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.endpoint.credential import Sas
 from harness.endpoint.endpoint import Endpoint, as_kind
 from harness.model.entity import ETAG, Int64
-from harness.model.operation import PART_KINDS, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
+from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.service import Service
@@ -47,7 +47,7 @@ VALUES = st.one_of(
 )
 PROPERTIES = st.dictionaries(st.from_regex(r"[A-Z][a-z]{1,5}", fullmatch=True), VALUES, max_size=5)
 ETAGS = st.sampled_from([None, "*", "1", '"1"', "'1'", "W/\"datetime'2024-01-01T00%3A00%3A00Z'\""])
-WRITES = sorted(PART_KINDS)
+WRITES = [kind for kind in Kind if kind.part]
 
 
 @st.composite

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from harness.model.operation import (
     ALL_KEYS,
-    RECEIVES,
     WHOLE_TABLE,
     KeyRange,
     Kind,
@@ -168,7 +167,7 @@ def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> No
         else Operation(kind=kind, partition_key="p", row_key="r")
     )
     expected = 0
-    if kind is Kind.QUERY or kind in RECEIVES:
+    if kind is Kind.QUERY or kind.receives:
         expected = 33
     elif outcome.succeeded or (kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND):
         expected = 7 if kind is Kind.TRANSACTION else 1

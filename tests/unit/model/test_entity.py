@@ -19,11 +19,9 @@ from harness.model.entity import (
     value_size,
 )
 from harness.model.operation import (
-    MESSAGE_KINDS,
-    PART_KINDS,
-    RECEIVES,
     WHOLE_TABLE,
     Kind,
+    KindTraits,
     Operation,
     transaction,
 )
@@ -163,11 +161,34 @@ def test_what_cannot_be_a_transaction(parts: tuple[Operation, ...], problem: str
         transaction(parts)
 
 
-def test_reads_and_writes() -> None:
-    """Point queries and queries are the procedure's GET; everything else is its PUT."""
-    assert {kind for kind in Kind if kind.reads} == {Kind.POINT_QUERY, Kind.QUERY} | RECEIVES
-    writes = PART_KINDS | {Kind.TRANSACTION} | MESSAGE_KINDS - RECEIVES
-    assert {kind for kind in Kind if not kind.reads} == writes
+def test_every_kind_has_every_trait() -> None:
+    """Each trait is held by the kinds listed here, and by no others; all have a method and name."""
+    having = {
+        trait: {kind for kind in Kind if getattr(kind, trait)}
+        for trait in (*KindTraits._fields, "logged_as", "method")
+    }
+    receiving = {Kind.GET_MESSAGES, Kind.PEEK_MESSAGES}
+    held = {Kind.UPDATE_MESSAGE, Kind.DELETE_MESSAGE}
+    upserts = {Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE}
+    updates = {Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE}
+    stores = {Kind.INSERT} | upserts | updates
+    assert having == {
+        "reads": {Kind.POINT_QUERY, Kind.QUERY} | receiving,
+        "on_messages": {Kind.PUT_MESSAGE} | receiving | held,
+        "receives": receiving,
+        "part": stores | {Kind.DELETE},
+        "stores": stores,
+        "upserts": upserts,
+        "updates": updates,
+        "needs_row": updates | {Kind.DELETE},
+        "merges": {Kind.UPSERT_MERGE, Kind.UPDATE_MERGE},
+        "moves_rows": {Kind.INSERT, Kind.DELETE},
+        "doubles": {Kind.PUT_MESSAGE},
+        "tallied_as": {Kind.PUT_MESSAGE, Kind.GET_MESSAGES, Kind.DELETE_MESSAGE},
+        "disputed": {Kind.INSERT, Kind.DELETE, Kind.TRANSACTION} | updates | held,
+        "logged_as": set(Kind),
+        "method": set(Kind),
+    }
 
 
 def test_the_kind_decides_the_target() -> None:

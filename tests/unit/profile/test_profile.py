@@ -16,7 +16,6 @@ from harness.model.operation import Kind
 from harness.model.services.storage import STORAGE
 from harness.profile.build.scenarios import try_out
 from harness.profile.build.workload import (
-    loading_transactions,
     most_transactions,
     retry_of,
     source_of,
@@ -83,7 +82,7 @@ def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
     parts = [part for operation in operations for part in operation.parts or (operation,)]
     rows = {(part.table, part.partition_key, part.row_key) for part in parts}
     assert len(rows) == len(parts) == source.loaded_entities
-    assert len(operations) == loading_transactions(profile)
+    assert len(operations) == source.loading_requests
 
 
 @pytest.mark.parametrize("name", without_trace())
@@ -211,7 +210,8 @@ def test_the_price_counts_loading_and_every_retry() -> None:
         load={"users": 10, "spawn_rate_per_s": 10.0, "settle_s": 2.0, "run_time_s": 95},
         retry={"retries": 2},
     )
-    assert most_transactions(profile, STORAGE) == (6 * 9, 2000 * 100 * 3)
+    source = source_of(profile, run_id="r" * 25, worker=0)
+    assert most_transactions(profile, STORAGE, source.loading_requests) == (6 * 9, 2000 * 100 * 3)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.model.errors import SetupError
-from harness.model.operation import MESSAGE_KINDS, MESSAGE_TEXT, Kind, Message, Operation
+from harness.model.operation import MESSAGE_TEXT, Kind, Message, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.services.queues import AZURITE_QUEUES
 from harness.profile.build.workload import source_of
@@ -47,7 +47,7 @@ def test_the_partition_of_a_mix_is_the_queue() -> None:
     """Operations go to the named queues, and nothing is loaded before."""
     operations = sent(profile())
     assert {operation.partition for operation in operations} == set(NAMES)
-    assert {operation.kind for operation in operations} <= MESSAGE_KINDS
+    assert all(operation.kind.on_messages for operation in operations)
     source = source_of(profile(), run_id=RUN, worker=0)
     assert (source.loaded_entities, list(source.loading())) == (0, [])
     observed = observe(profile(), kind=AZURITE_QUEUES)

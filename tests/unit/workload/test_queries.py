@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.operation import PART_KINDS, WHOLE_TABLE, Kind, Operation
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.workload.entity_factory import GROUPS, EntityFactory
 from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
@@ -278,7 +278,7 @@ def test_scans_say_what_may_move(action: Action) -> None:
     assert {one.key_range.exact for one in scans} == {action not in MOVING}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind in PART_KINDS])
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind.part])
 def test_transactions_that_move_rows_are_known(kind: Kind) -> None:
     """It depends on what is in the transactions whether a scan beside them is sure."""
     of = workload(spread(3, 20), Action.FULL_TABLE_SCAN, Action.TRANSACTION, kinds=(kind,))

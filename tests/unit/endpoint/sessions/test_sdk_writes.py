@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.endpoint.protocol.edm import EntityWriter
-from harness.endpoint.sessions.sdk import ENTITY_WRITES, call, write_request_of
+from harness.endpoint.sessions.sdk import call, write_request_of
 from harness.model.entity import EdmValue, Int64
 from harness.model.operation import Kind, Operation
 from harness.workload.entity_factory import EntityFactory, wire_bytes
 
-_WRITES = sorted(ENTITY_WRITES)
+_WRITES = [kind for kind in Kind if kind.stores]
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _VALUES: st.SearchStrategy[EdmValue] = st.one_of(
     _TEXT,
