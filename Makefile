@@ -87,10 +87,13 @@ test-wire: dev azurite ## Run again, with the session on the wire, what differs 
 
 test-long: LONG := long and not thorough
 test-thorough: LONG := thorough
+test-thorough: PROPERTIES := or hypothesis
+test-thorough: export TEST_EXAMPLES := all
 test-long: dev azurite ## Run the tests that need real minutes
-test-thorough: dev azurite ## Run more cases of what the long tests hold (half an hour)
+test-thorough: dev azurite ## Run more cases of long tests, and all examples of properties
 test-long test-thorough:
-	$(PARALLEL) $(PATCHED) -m "$(LONG) and not serial" -- $(UNPATCHED) -m "$(LONG)"
+	$(PARALLEL) $(PATCHED) -m "$(LONG) and not serial" -- \
+		$(UNPATCHED) -m "$(LONG) $(PROPERTIES)"
 	$(SERIAL) $(PATCHED) -m "$(LONG) and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.

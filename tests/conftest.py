@@ -11,6 +11,7 @@ import pytest
 
 from tests.parallel import run_shared
 from tests.support.certificates import CertificateFiles, certificate
+from tests.support.examples import tried
 from tests.support.fork_server import ForkServer
 
 if TYPE_CHECKING:
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from tests.support.command import Command
     from tests.support.locust_process import Stress
 
-# A busy machine fails no property; with CI=true the library takes a profile that is not random
-# either.
-hypothesis.settings.register_profile("patient", deadline=None)
-if os.environ.get("CI") != "true":
-    hypothesis.settings.load_profile("patient")
+# A busy machine fails no property. With CI=true the library's own profile, from which this one
+# takes the rest, is not random either.
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=tried(100))
+hypothesis.settings.load_profile("tests")
 
 ALLOWED_SKIP = "allowed: "
 """A skip whose reason begins so is no lack of the machine, and passes in CI too."""

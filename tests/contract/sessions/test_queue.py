@@ -19,7 +19,7 @@ from azure.storage.queue import (
     ResourceTypes,
     generate_account_sas,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from harness.endpoint.accounts import accounts_from
@@ -42,6 +42,7 @@ from harness.workload.retry import ScheduledBackoff
 from tests.contract.conftest import ScriptedService
 from tests.support.certificates import CertificateFiles
 from tests.support.entra import access_token
+from tests.support.examples import examples
 from tests.support.sdk import account_key, named_key
 
 pytestmark = pytest.mark.azurite
@@ -143,9 +144,7 @@ TEXTS = st.text(min_size=1, max_size=60).filter(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)
 def test_what_is_put_is_what_the_sdk_reads_and_the_reverse(
     session: Any, client: QueueClient, text: str

@@ -23,13 +23,12 @@ from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.service import Service
 from harness.model.services.storage import STORAGE
 from harness.workload.retry import ScheduledBackoff
+from tests.support.examples import examples, tried
 
 BOTH = ("sdk", "wire")
 OWN_HEADERS = ("authorization", "x-ms-date", "date", "x-ms-client-request-id")
-MANY = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-FEW = settings(MANY, max_examples=12)
+MANY = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(MANY, max_examples=tried(12))
 
 KEYS = st.one_of(
     st.sampled_from(["it's", "100%25", " a b ", "", "a+b&c=d;:@,$!*()~_", "Ελληνικά-漢字", "😀"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.counters import Counters, Disposition
@@ -15,6 +15,7 @@ from harness.gateway.rules.moving import Move
 from harness.model.operation import FOLDED
 from harness.model.partition import EXACT_PARTITIONS
 from tests.support.asked import about_entity
+from tests.support.examples import examples
 
 PASSED = Disposition(result="passed", sent="204", upstream="204")
 
@@ -98,7 +99,7 @@ def test_scanned_and_returned_entities_are_counted_apart() -> None:
     )
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 50)), max_size=3000))
 def test_rows_change_hands_and_no_request_is_lost(requests: list[tuple[int, int]]) -> None:
     """Whatever comes, sums are exact, rows are bounded, and an exact row has every request."""

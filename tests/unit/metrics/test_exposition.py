@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
@@ -21,6 +21,7 @@ from harness.metrics.server import push, start_server
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from tests.support.examples import examples
 from tests.support.metrics_page import (
     SOME,
     START,
@@ -125,7 +126,7 @@ any_name = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(any_key, max_size=8, unique=True))
 def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
     """Whatever the keys are, the page parses, has no series twice, and its sums are exact."""
@@ -138,7 +139,7 @@ def test_any_keys_give_a_valid_page_with_exact_sums(keys: list[str]) -> None:
     assert list(parse_openmetrics(openmetrics))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(any_name, st.sampled_from(Kind)), max_size=8))
 def test_any_names_of_operations_give_a_valid_page(named: list[tuple[str, Kind]]) -> None:
     """Whatever an application calls what it does, no series comes twice and sums are exact."""

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
@@ -23,6 +23,7 @@ from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
+from tests.support.examples import examples
 from tests.support.results import add_all
 from tests.support.traced import result_of
 
@@ -138,7 +139,7 @@ def results(draw: st.DrawFn) -> Result:
     )
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(results(), min_size=1, max_size=40))
 def test_groups_come_to_the_counts_of_their_operations(made: list[Result]) -> None:
     """Whatever outcomes, attempts and times there are."""

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.entity import ETAG
@@ -19,6 +19,7 @@ from harness.workload.mix import Action, ActionMix
 from harness.workload.operation_source import Steps, next_operation, steps_of
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
+from tests.support.examples import examples
 from tests.support.keys import NAMES, newest, sized
 from tests.support.tasks import FAILURES, MIXED, SUCCESSES, Where, result, where
 
@@ -134,7 +135,7 @@ def driven(
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     seed=st.integers(0, 2**32),
     share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
@@ -157,7 +158,7 @@ def test_whatever_comes_back_only_what_was_acknowledged_is_deleted(
 
 @pytest.mark.parametrize("name", [name for name, of in DESIGNS.items() if len(of.tables) > 1])
 @pytest.mark.parametrize("kinds", [MIXED, EITHER, (Kind.DELETE, Kind.INSERT), (Kind.DELETE,)])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 2**32), users=st.integers(1, 6))
 def test_where_nothing_fails_the_tables_stay_in_step(
     name: str, kinds: tuple[Kind, ...], seed: int, users: int
@@ -178,7 +179,7 @@ def test_where_nothing_fails_the_tables_stay_in_step(
     "name", [name for name, of in DESIGNS.items() if not (of.one_row or of.scatters)]
 )
 @pytest.mark.parametrize("kinds", [(Kind.DELETE, Kind.INSERT), (Kind.DELETE,), (Kind.INSERT,)])
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 2**32))
 def test_transactions_that_come_and_go_stay_in_one_partition(
     name: str, kinds: tuple[Kind, ...], seed: int

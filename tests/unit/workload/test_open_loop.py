@@ -9,10 +9,11 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.workload.pacing import STOP, ClosedLoop, OpenLoop, Pacer, RateStage, Schedule
+from tests.support.examples import examples
 
 RAMP = Schedule.of(
     [
@@ -90,7 +91,7 @@ def test_a_schedule_that_runs_out_ends_the_load() -> None:
     assert pacer.behind(100.0, 18) == pytest.approx(2.0)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(schedules, st.integers(1, 12), instants)
 def test_shares_take_turns(schedule: Schedule, count: int, at_s: float) -> None:
     """Operations of one unit: at any time all shares together handed out as much as the whole."""
@@ -105,7 +106,7 @@ def test_shares_take_turns(schedule: Schedule, count: int, at_s: float) -> None:
     assert due[: len(alone)] == pytest.approx(alone[: len(due)], abs=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(schedules, st.integers(1, 12), sizes_of_operations, instants)
 def test_shares_add_up_to_the_whole(
     schedule: Schedule, count: int, sizes: list[int], at_s: float
@@ -124,7 +125,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(schedules, sizes_of_operations, changes, st.booleans())
 def test_changes_at_agreed_instants_keep_the_total(
     schedule: Schedule, sizes: list[int], changes: list[tuple[float, str, float]], early: bool

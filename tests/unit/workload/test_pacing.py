@@ -6,13 +6,14 @@ import heapq
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.outcome import Attempt, Fault
 from harness.workload.budget import Budget, equal_parts
 from harness.workload.pacing import CATCH_UP_S, STOP, ClosedLoop
 from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff, next_delay_s
+from tests.support.examples import examples
 
 
 def simulate(
@@ -39,7 +40,7 @@ def simulate(
 sizes_of_operations = st.lists(st.integers(1, 100), min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.floats(20, 500), st.integers(1, 30), sizes_of_operations, st.floats(0, 2))
 def test_the_cap_is_not_exceeded_over_any_second(
     rate: float, users: int, sizes: list[int], answer_s: float

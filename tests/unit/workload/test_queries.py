@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
@@ -18,6 +18,7 @@ from harness.workload.mix import Action, ActionMix
 from harness.workload.queries import Queries, QueryShape
 from harness.workload.workload import Workload
 from tests.support.driving import first_of
+from tests.support.examples import examples
 from tests.support.keys import NAMES, design, sized, spread
 
 SCANS = (
@@ -109,7 +110,7 @@ def passing(query: Operation, rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize(("name", "row_key"), DESIGNS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     partitions=st.integers(1, 25),
     rows=st.integers(1, 30),

@@ -7,10 +7,11 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.workload.pacing import RateStage, Schedule
+from tests.support.examples import examples
 
 TWO_WEEKS_S = 14 * 24 * 3600.0
 
@@ -28,7 +29,7 @@ def rounding(units: float) -> float:
     return 1e-9 + 5e-14 * units
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(schedules, instants)
 def test_the_way_back_leads_to_the_same_amount(schedule: Schedule, at_s: float) -> None:
     """At the instant at which the unit after some units is due, so many are due."""
@@ -42,7 +43,7 @@ def test_the_way_back_leads_to_the_same_amount(schedule: Schedule, at_s: float) 
         assert schedule.due_by(back_s) == pytest.approx(units, abs=slack, rel=1e-12)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(schedules, st.floats(0.0, 1e10))
 def test_the_way_there_leads_back_to_the_amount(schedule: Schedule, units: float) -> None:
     """By the instant at which a unit is due, exactly the units before it are due."""
@@ -53,7 +54,7 @@ def test_the_way_there_leads_back_to_the_amount(schedule: Schedule, units: float
         assert schedule.due_by(at_s) == pytest.approx(units, abs=slack, rel=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(lasting, st.floats(1.0, 20_000.0)), min_size=1, max_size=6), instants)
 def test_the_inverse_is_exact_where_something_is_always_due(
     ramps: list[tuple[float, float]], at_s: float
@@ -66,7 +67,7 @@ def test_the_inverse_is_exact_where_something_is_always_due(
     assert schedule.at(schedule.due_by(at_s)) == pytest.approx(at_s, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(schedules, st.lists(instants, min_size=2, max_size=30))
 def test_what_is_due_never_falls(schedule: Schedule, at: list[float]) -> None:
     """Later is never less, also around the ends of stages; and the way back is never earlier."""
@@ -94,7 +95,7 @@ def scanned(stages: list[RateStage], at_s: float) -> float:
     return math.fsum([*areas, at_s * per_s])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(stages, min_size=1, max_size=6), instants)
 def test_what_is_due_is_the_area_under_the_rate(stages: list[RateStage], at_s: float) -> None:
     """A scan over the stages comes to the same amount."""
@@ -102,7 +103,7 @@ def test_what_is_due_is_the_area_under_the_rate(stages: list[RateStage], at_s: f
     assert Schedule.of(stages).due_by(at_s) == pytest.approx(due, rel=1e-9, abs=1e-3)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(schedules, instants, st.floats(0.01, 20_000.0), st.floats(0.0, 1e5))
 def test_a_held_rate_changes_nothing_before(
     schedule: Schedule, from_s: float, per_s: float, later_s: float
@@ -117,7 +118,7 @@ def test_a_held_rate_changes_nothing_before(
     assert held.per_s(from_s) == held.per_s(from_s + later_s) == per_s
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(schedules, st.lists(st.tuples(instants, st.integers(1, 16)), max_size=8), instants)
 def test_parts_that_follow_each_other_add_up(
     whole: Schedule, changes: list[tuple[float, int]], at_s: float

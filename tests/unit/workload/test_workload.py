@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.model.entity import characters, entity_problems, stored_size
@@ -25,6 +25,7 @@ from harness.workload.keys.design import KeyDesign
 from harness.workload.mix import Action, ActionMix
 from harness.workload.workload import Workload
 from tests.support.driving import first_of, operations
+from tests.support.examples import examples
 from tests.support.keys import NAMES, newest, sized, spread
 
 key_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\#?"))
@@ -60,7 +61,7 @@ def writes(operations: list[Operation]) -> list[Operation]:
     return [one for operation in operations for one in (operation.parts or (operation,))]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 2**32), st.sampled_from([*NAMES, "newest"]))
 def test_the_same_seed_gives_the_same_operations(seed: int, name: str) -> None:
     """Nothing but the arguments, the random source and the outcomes decides what is sent."""
@@ -76,7 +77,7 @@ def test_the_same_seed_gives_the_same_operations(seed: int, name: str) -> None:
     assert made() == made()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.integers(0, 2**32),
     st.integers(1, 100),
@@ -213,7 +214,7 @@ def test_loading_makes_every_copy_after_the_rows() -> None:
     assert len(made) == len(set(made))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(1, 200_000), key_text, key_text, st.text(max_size=20))
 def test_entities_have_exactly_the_wanted_size(
     size: int, partition_key: str, row_key: str, run_id: str

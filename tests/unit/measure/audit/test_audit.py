@@ -9,7 +9,7 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.audit.audit import (
@@ -39,6 +39,7 @@ from harness.model.entity import Int64
 from harness.model.operation import Kind, Operation, transaction
 from harness.model.outcome import Attempt, Fault, Outcome, Result
 from harness.report.terminal.live import audit_begins, audit_ends, audit_goes_on
+from tests.support.examples import examples
 from tests.support.results import done
 from tests.support.simulated_service import Service, World, key_of
 
@@ -108,7 +109,7 @@ def worker() -> OneWorker:
 
 
 @given(world=WORLDS, service=SERVICES)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_faithful_service_loses_nothing(world: dict[str, Any], service: dict[str, Any]) -> None:
     """Whatever overlaps, is refused, ambiguous, late, or cut off: nothing is called lost, and what
     is said of unacknowledged writes is true."""
@@ -124,7 +125,7 @@ def test_a_faithful_service_loses_nothing(world: dict[str, Any], service: dict[s
 
 
 @given(world=WORLDS, service=SERVICES)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_only_what_was_lost_is_called_lost(world: dict[str, Any], service: dict[str, Any]) -> None:
     """Where a service drops some of what it acknowledges, no other write is blamed for it."""
     run = World(service=Service(lossy=0.1, **service), **world)
@@ -133,7 +134,7 @@ def test_only_what_was_lost_is_called_lost(world: dict[str, Any], service: dict[
 
 
 @given(seed=st.integers(0, 2**32), workers=st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_every_lost_insert_and_delete_is_found(seed: int, workers: int) -> None:
     """Of rows that one worker inserts, and may delete later: exactly those that were dropped."""
     run = World(seed=seed, service=Service(), workers=workers, clients=0, operations=0)

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -16,6 +16,7 @@ from harness.measure.counts.tally import MOST_LABELS, PartitionTally, Tally
 from harness.measure.record.measured import OperationPart
 from harness.model.operation import ALL_KEYS, WHOLE_TABLE, KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Result
+from tests.support.examples import examples
 from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
@@ -254,7 +255,7 @@ def sums_by_kind(snapshot: Snapshot) -> dict[Kind, tuple[int, int, int, int]]:
     return sums
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(some_result, st.integers(0, 2)), max_size=30), st.randoms())
 def test_sums_of_each_kind_are_exact_in_any_order(
     split: list[tuple[Result, int]], rng: random.Random
@@ -284,7 +285,7 @@ def test_sums_of_each_kind_are_exact_in_any_order(
     assert {view.key: view.entities for view in snapshot.partitions} == by_partition
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(some_result, max_size=20))
 def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     """Whatever was counted, its encoded form is read as the same counts."""

@@ -8,10 +8,11 @@ import random
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency, Latencies, LatencyHistogram
+from tests.support.examples import examples
 from tests.support.wire import over_the_wire
 
 latencies = st.lists(st.floats(1e-6, 120.0), min_size=1, max_size=80)
@@ -30,7 +31,7 @@ def view(values: list[float], digits: int = 3) -> CountedLatency:
     return seen
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(latencies, st.sampled_from([2, 3]))
 def test_percentiles_are_those_of_the_sorted_list(values: list[float], digits: int) -> None:
     """Each percentile is the smallest value that enough latencies do not exceed, within digits."""
@@ -44,7 +45,7 @@ def test_percentiles_are_those_of_the_sorted_list(values: list[float], digits: i
     assert seen.total_s == pytest.approx(sum(values), abs=1.1e-6 * len(values))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(latencies, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_merging_is_recording_all(parts: list[list[float]], rng: random.Random) -> None:
     """In any order, over the wire or not, merged histograms are the histogram of everything."""
@@ -59,7 +60,7 @@ def test_merging_is_recording_all(parts: list[list[float]], rng: random.Random) 
     assert decoded.view() == every
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(latencies)
 def test_buckets_are_cumulative_within_digits(values: list[float]) -> None:
     """A bucket holds what is at most its bound; values next to it may fall on either side."""

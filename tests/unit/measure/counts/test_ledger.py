@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import ERROR_CAP, Ledger
@@ -20,6 +20,7 @@ from harness.model.operation import KeyRange, Kind, Operation
 from harness.model.outcome import Attempt, Fault, Outcome, Result, Scope
 from harness.model.partition import account_of
 from tests.support.evidence import evidence, recorded
+from tests.support.examples import examples
 from tests.support.results import add_all, done
 from tests.support.wire import over_the_wire
 
@@ -87,7 +88,7 @@ some_result = st.builds(
 some_result |= some_result.map(lambda one: dataclasses.replace(one, reported=len(one.attempts) - 1))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(some_result, st.integers(0, 1), st.integers(0, 1)), max_size=25),
     st.randoms(use_true_random=False),
@@ -131,7 +132,7 @@ def test_what_queries_missed_is_counted_where_they_succeeded() -> None:
     assert [part.practice for part in recorded(given).verdict.advice] == ["zero-padding"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(some_result, max_size=30), st.integers(1, 6))
 def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
     """Whichever way the results are grouped, the groups add up to all of them."""
@@ -167,7 +168,7 @@ def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
         assert row.account == ACCOUNTS[account_of(row.key, len(ACCOUNTS))]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(some_result, max_size=30), st.integers(1, 6))
 def test_the_accounts_have_what_their_partitions_have(results: list[Result], cap: int) -> None:
     """Also for partitions without a row; nothing is left over."""
@@ -194,7 +195,7 @@ def hundredths(part: Snapshot | OperationPart | PartitionPart | AccountLoadPart)
 
 
 @pytest.mark.parametrize("cap", [1, 5, 40])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=120), st.integers(1, 4))
 def test_above_the_cap_sums_stay_exact(
     cap: int, touched: list[tuple[int, int]], drains: int

@@ -16,9 +16,10 @@ from harness.profile.checks.prediction import KeyRanges
 from harness.profile.profile_loader import parse, resolve
 from harness.profile.settings.schema import Profile
 from harness.workload.mix import Action
+from tests.support.examples import tried
 from tests.support.profiles import without_trace
 
-TASKS = 4000
+TASKS = tried(4000)
 UNKNOWN = {
     # Ranges by bounds of keys that are not in order.
     "append-only-unpadded",

@@ -6,12 +6,13 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import LimitPart
 from harness.profile.load.saturation import Second, limit_in, throttled_throughout
 from harness.profile.profile_loader import resolve
+from tests.support.examples import examples
 from tests.support.searches import ThrottledService, searched
 from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
 
@@ -120,7 +121,7 @@ def test_a_short_time_has_a_limit_without_an_interval() -> None:
     assert not limit.within(0.5)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(0, 2))
 def test_a_limit_is_within_what_was_served(served: list[int], refused: int) -> None:
     """Of any counts the limit is at most what the best second served; without refusals is none."""

@@ -8,12 +8,13 @@ from typing import Any
 
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import SearchPart, StepPart
 from harness.profile.load.search import Limit, Search, Step, StepOutcome
 from harness.profile.load.step_search import StepSearch
+from tests.support.examples import examples
 from tests.support.records import altered
 from tests.support.searches import BOUNDS, Model, searched
 
@@ -30,7 +31,7 @@ def refuted(found: SearchPart, step: StepPart) -> bool:
 limits = st.floats(BOUNDS.start_per_s * 1.05, BOUNDS.max_per_s * 0.95)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(limits, st.integers(0, 1000), st.sampled_from([1.2, 1.5, 2.0, 3.0]))
 def test_a_known_limit_is_found_within_five_percent(limit: float, seed: int, factor: float) -> None:
     """Whatever the limit, the seed of the noise and the factor of the climb."""
@@ -42,7 +43,7 @@ def test_a_known_limit_is_found_within_five_percent(limit: float, seed: int, fac
     assert not found.at_least
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(limits, st.floats(1.0, 10.0), st.integers(0, 1000))
 def test_the_generators_ceiling_is_never_taken_for_the_partitions(
     ceiling: float, above: float, seed: int
@@ -58,7 +59,7 @@ def test_the_generators_ceiling_is_never_taken_for_the_partitions(
     assert ceiling * 0.95 <= found.rate_per_s <= ceiling
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(limits, st.floats(1.01, 10.0), st.integers(0, 1000))
 def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
     limit: float, above: float, seed: int
@@ -70,7 +71,7 @@ def test_a_ceiling_that_is_met_first_does_not_hide_a_limit_below_it(
     assert found.rate_per_s == pytest.approx(limit, rel=0.05)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.lists(st.booleans(), min_size=60, max_size=60),
     st.integers(2, 40),
@@ -121,7 +122,7 @@ def test_the_climb_ends_at_the_maximum() -> None:
     assert rates(searched(Model(), bounds)) == [100.0, 300.0, 900.0, 1000.0, 1000.0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.floats(150.0, 10_000.0), st.floats(0.1, 1.0))
 def test_what_does_not_last_is_not_confirmed(limit: float, lasting: float) -> None:
     """A rate that holds for a moment only is lowered until it holds for the longer time."""

@@ -8,20 +8,19 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError, cut
 from harness.profile.settings.value_files import FoundValues, read_values
+from tests.support.examples import examples
 
 values = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(
     lambda value: key_problem(value) is None and not value.startswith("\ufeff")
 )
 weights = st.floats(0, 1e9) | st.integers(0, 10**6)
-OF_FILES = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+OF_FILES = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -18,6 +18,7 @@ from harness.model.services.service import ENTITIES
 from harness.profile.load.registry import recorded_load
 from harness.report.terminal.page import Page
 from harness.report.terminal.summary import summary
+from tests.support.examples import examples
 from tests.support.records import altered, kept, with_partitions
 from tests.support.summary_parts import AUDIT, EXPECTED, MOVED, SEARCH
 
@@ -118,7 +119,7 @@ def test_a_schedule_is_named(profile: dict[str, Any], expected: str | None) -> N
 strange_parts = st.lists(STRANGE_KEYS, max_size=14, unique=True)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(strange_parts, st.integers(80, 160), st.booleans(), STRANGE_KEYS)
 def test_whatever_the_keys_are_no_line_is_too_wide(
     keys: list[str], width: int, ascii_only: bool, sentence: str
@@ -153,7 +154,7 @@ def test_whatever_the_keys_are_no_line_is_too_wide(
     assert any(re.search(r" 4\.45 +11\.4 +602 +1,744$", line) for line in lines)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 3000), st.integers(80, 200))
 def test_chart_fits_any_length_of_a_run(length: int, width: int) -> None:
     """A run of a second and one of an hour both have a chart that fits."""

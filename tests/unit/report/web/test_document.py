@@ -13,7 +13,7 @@ import unicodedata
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import AdvicePart, MachinePart
@@ -32,6 +32,7 @@ from harness.report.web.parts import parts
 from harness.report.web.parts import profile_text as settings_text
 from harness.report.web.tables import page_js
 from harness.report.web.tabs import verdict_rows
+from tests.support.examples import examples
 from tests.support.records import (
     altered,
     enforcing,
@@ -142,7 +143,7 @@ def tags_with_plain_keys(count: int) -> list[tuple[str, tuple[str, ...]]]:
     return Structure(parts_of(full([f"k{place}" for place in range(count)]))).tags
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.one_of(st.sampled_from(HOSTILE), st.text(max_size=200)).filter(
@@ -165,7 +166,7 @@ def test_a_key_is_shown_and_never_acts(keys: list[str]) -> None:
     assert not acting(parts_of(full(keys)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.recursive(st.text() | st.integers(-(2**53), 2**53), st.lists) | st.sampled_from(HOSTILE))
 def test_data_in_a_page_is_read_as_it_was(content: object) -> None:
     """What is embedded ends no element and no line, and JSON gives it back."""

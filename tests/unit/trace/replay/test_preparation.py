@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.origin import ReplayPart
@@ -19,6 +19,7 @@ from harness.trace.reader import Trace
 from harness.trace.replay.added_rows import Wanted, fill
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
+from tests.support.examples import examples
 from tests.support.memory_tables import MemoryTables
 from tests.support.recorded import Application, executed, record
 from tests.support.results import done
@@ -43,7 +44,7 @@ def replayed(path: Path) -> tuple[ReplayPart, collections.Counter[str]]:
     return preparation.part, entities
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(seed=st.integers(0, 10**9), operations=st.integers(1, 120))
 def test_whole_partitions_are_exact(seed: int, operations: int) -> None:
     """An application that reads rows and whole partitions is replayed exactly."""
@@ -56,7 +57,7 @@ def test_whole_partitions_are_exact(seed: int, operations: int) -> None:
         assert part.entities == recorded.total()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(seed=st.integers(0, 10**9), operations=st.integers(1, 120))
 def test_a_replay_without_inexact_queries_is_exact(seed: int, operations: int) -> None:
     """With ranges, tops and table scans: where nothing is inexact, every partition is equal."""

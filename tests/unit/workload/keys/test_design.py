@@ -6,16 +6,17 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from harness.model.entity import key_problem
 from harness.profile.settings.keys import FieldSettings, Keys, design_of, key_problems
 from harness.workload.keys.design import Key, KeyDesign
+from tests.support.examples import examples
 from tests.support.keys import NAMES, design, documented, spread
 
 WORKERS = (0, 1, 12, 99, 100, 9999)
-TOLD_ENOUGH = settings(max_examples=100, deadline=None)
+TOLD_ENOUGH = examples(100)
 FIELDS = {
     "city": FieldSettings(values=("A", "Aachen", "Köln 🦊")),
     "user": FieldSettings(values=5, distribution="zipfian"),
@@ -171,7 +172,7 @@ def test_shares_add_up(made: KeyDesign) -> None:
         assert shares is None or sum(shares) == pytest.approx(1)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(designs())
 def test_shares_are_those_of_draws(made: KeyDesign) -> None:
     """What is calculated is what many draws show, within their scatter."""
