@@ -181,6 +181,8 @@ def _advised(
 
     def beside(tried: Sequence[Candidate], first_limits: bool) -> WhatIfRecord:
         """The busiest traffic under keys, beside today's."""
+        if not tried:
+            return today.found
         found = calculated(busiest, tried, first_limits, False)
         return found.model_copy(update={"schemes": ranked((today.part, *found.schemes))})
 

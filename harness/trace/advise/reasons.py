@@ -232,8 +232,18 @@ def _share(trial: Trial) -> str:
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         return f"{_share(best)} throttled instead of {_share(today)}"
-    mine, other = (_met(one.factor, one.found.rate) for one in (best, today))
-    return f"the first limit is met {mine} instead of {other}"
+
+    def met(of: str) -> list[str]:
+        return [
+            _met(getattr(one, of), one.found.rate, one.part.price.scanned_is_lower_bound)
+            for one in (best, today)
+        ]
+
+    of_keys, (mine, other) = "", met("until")
+    if mine == other:
+        # The account is the first limit of both.
+        of_keys, (mine, other) = " of a partition", met("factor")
+    return f"the first limit{of_keys} is met {mine} instead of {other}"
 
 
 def _price(trial: Trial) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from harness.gateway.limits import GatewayLimits, Rate
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.model.operation import Kind
+from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.judging import Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
 from harness.trace.advise.traffic import TableTraffic
+from tests.support.traced import trace_of, traced
 from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
 
 TRAFFIC = TableTraffic(
@@ -68,3 +72,31 @@ def test_of_aliases_it_is_not_said_that_no_key_helps(tmp_path: Path) -> None:
     for aliased, answer in ((False, KeyAnswer.NO_KEY), (True, KeyAnswer.UNKNOWN)):
         told = conclusion(KeyEvidence(traffic=TRAFFIC, today=today, aliased=aliased))
         assert told["answer"] is answer, told["headline"]
+
+
+def test_the_headline_says_the_limit_that_the_reason_says(tmp_path: Path) -> None:
+    """Also where the account is met before any partition is."""
+    found = calculated(recorded(tmp_path, steady(60, 5, ["hot"])))
+    firsts = {"partition": 1.6, "account": 3.0}
+    parts = [
+        part.model_copy(
+            update={"first_limit": FirstLimitPart(factor=factor, per_s=1, rule=rule, partition="p")}
+        )
+        for part, (rule, factor) in zip(found.schemes, firsts.items(), strict=True)
+    ]
+    text = said(found.model_copy(update={"schemes": tuple(parts)}))
+    assert "the first limit is met at about x 3 instead of at about x 1.6" in text
+    assert "the first limit is met at about x 3, that of the account" in text
+
+
+def test_keys_that_no_other_ones_can_replace_are_no_defect(tmp_path: Path) -> None:
+    """Longer PartitionKeys than these are refused by the service, so that no key is calculated."""
+    longest = ["x" * 1024, "y" * 1024]
+    rows = [traced(Kind.UPSERT_MERGE, key, "r", at_ms=at) for at in range(3000) for key in longest]
+    trace = trace_of(tmp_path / "long.parquet", rows)
+    limits = GatewayLimits(partition=Rate(entities_per_s=100))
+    (tmp_path / "scratch").mkdir()
+    question = Question(limits=limits, limits_name="made")
+    [table] = advise(trace, question, tmp_path / "scratch", name="made").tables
+    assert table.answer is KeyAnswer.NO_KEY
+    assert not table.proposals
