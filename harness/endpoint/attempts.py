@@ -130,7 +130,7 @@ class OperationAttempts:
             operation=operation,
             outcome=outcome,
             sent_s=attempts[0].sent_s,
-            done_s=last.sent_s + last.latency_s,
+            done_s=last.ended_s,
             attempts=attempts,
             due_s=due_s,
             entities=entity_count(operation, outcome, scanned),

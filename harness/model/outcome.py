@@ -141,6 +141,11 @@ class Attempt:
     request_charge: int = 0
 
     @property
+    def ended_s(self) -> float:
+        """When its answer was whole, or its fault came, UTC seconds."""
+        return self.sent_s + self.latency_s
+
+    @property
     def throttled(self) -> bool:
         return is_throttling(self.status, self.error_code)
 
@@ -199,7 +204,7 @@ class Result:
     def backing_off_s(self) -> float:
         """Seconds between a failed attempt and the next one, without those of ``outside_s``."""
         waits = (
-            later.sent_s - earlier.sent_s - earlier.latency_s
+            later.sent_s - earlier.ended_s
             for earlier, later in itertools.pairwise(self.attempts)
             if earlier.error_code or earlier.status >= 300
         )

@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from harness.measure.counts.heatmap import Band, HeatMap, banded
+from harness.measure.counts.heatmap import Band, banded
 from harness.measure.counts.heavy_hitters import Weights
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.counts.tally import (
     ANSWERED,
     LONG_S,
+    SUMMED,
     WAITED,
     PartitionTally,
-    Tally,
     add_counts,
 )
-from harness.measure.counts.time_course import LONGEST_S, Columns, LatencyCourse, Slots
+from harness.measure.counts.time_course import LONGEST_S, Columns, Slots
 from harness.model.errors import SetupError, cut
 from harness.model.operation import FOLDED, WHOLE_TABLE
 from harness.model.outcome import Scope
@@ -287,7 +287,7 @@ class TraceCounts:
 
 
 class _Books:
-    """What is counted by groups: the parts of a `Delta`.
+    """Counts groups into a `Delta`, as a ledger counts results.
 
     Args:
         rows: Number of partitions that are counted each, by the numbers from 1; 0 is all others.
@@ -297,40 +297,33 @@ class _Books:
     def __init__(
         self, shapes: Mapping[int, TracedShape], rows: int, bands: Sequence[Band], width_s: int
     ) -> None:
-        self._tally, self._width_s = Tally(), width_s
+        self._delta, self._width_s = Delta(source="trace"), width_s
+        self._tally = self._delta.tally
+        self._delta.service.widen(width_s)
         self._shapes = shapes
         self._labels = {
             number: self._tally.label_of(shape.label, shape.kind)
             for number, shape in shapes.items()
         }
         self._rows = [PartitionTally() for _ in range(rows + 1)]
-        self._course = LatencyCourse()
-        self._course.widen(width_s)
         self._bands = [Band(band.first, band.last, band.last) for band in bands]
         self._tables: dict[str, Band] = {}
 
     def add_operations(self, found: _Columns) -> None:
         tally = self._tally
-        amounts = ("operations", "entities", "returned", "bytes_sent", "bytes_received")
-        for number, columns in _groups(found, "shape", "second", *amounts):
-            shape = self._shapes[number]
-            count = sum(columns[1])
-            tally.counts.due += count
-            tally.counts.sent += count
-            attempts, label = len(shape.attempts), self._labels[number]
-            tally.add_sums(label, shape.outcome, shape.estimated, attempts, *columns)
-        for number, (rows, operations, entities) in _groups(
-            found, "shape", "number", "operations", "entities"
-        ):
+        for number, (seconds, *columns) in _groups(found, "shape", "second", *SUMMED):
+            shape, by_name = self._shapes[number], dict(zip(SUMMED, columns, strict=True))
+            attempts = len(shape.attempts) * sum(by_name["operations"])
+            label = self._labels[number]
+            tally.add_sums(label, shape.outcome, shape.estimated, attempts, seconds, by_name)
+        for number, columns in _groups(found, "shape", "number", *SUMMED):
             answers = collections.Counter(
                 (answer.status, answer.error_code, Scope(answer.scope))
                 for answer in self._shapes[number].attempts
             )
-            for place, count, amount in zip(rows, operations, entities, strict=True):
-                row = self._rows[place]
-                row.operations += count
-                add_counts(row.entities, {self._labels[number]: amount})
-                add_counts(row.attempts, {seen: count * of for seen, of in answers.items()})
+            for place, *sums in zip(*columns, strict=True):
+                of = dict(zip(SUMMED, sums, strict=True))
+                self._rows[place].add_sums(self._labels[number], answers, of)
         for place, columns in _groups(found, "number", "second", "entities"):
             self._rows[place].seconds.add_all(*columns)
         for number, (took, counts) in _groups(found, "shape", "took", "operations"):
@@ -340,7 +333,7 @@ class _Books:
             self._rows[place].latencies.record([ms / 1000 for ms in took], (), counts)
         for place, columns in _groups(found, "place", "took", "operations"):
             for ms, count in zip(*columns, strict=True):
-                self._course.add(place * self._width_s, (ms / 1000,), count)
+                self._delta.service.add(place * self._width_s, (ms / 1000,), count)
 
     def add_attempts(self, found: _Columns) -> None:
         attempts: collections.Counter[int] = collections.Counter()
@@ -372,26 +365,15 @@ class _Books:
 
     def delta(self, names: Sequence[str]) -> Delta:
         """All of it; ``names`` are those of the rows from 1."""
+        delta, counts = self._delta, self._tally.counts
+        counts.due = counts.sent = counts.operations
         folded, *rows = self._rows
-        heat = HeatMap()
+        delta.partitions = dict(zip(names, rows, strict=True))
+        delta.folded = folded if folded.operations else None
+        delta.accessed, delta.throttled = Weights().drain()
         bands = [band for band in (*self._tables.values(), *self._bands) if band.weight]
-        heat.add_bands(bands, self._width_s)
-        accessed, throttled = Weights().drain()
-        return Delta(
-            source="trace",
-            folding=False,
-            lost=[],
-            tally=self._tally,
-            partitions=dict(zip(names, rows, strict=True)),
-            folded=folded if folded.operations else None,
-            accessed=accessed,
-            throttled=throttled,
-            heat=heat,
-            service=self._course,
-            response=LatencyCourse(),
-            errors=[],
-            errors_dropped=0,
-        )
+        delta.heat.add_bands(bands, self._width_s)
+        return delta
 
 
 def _lists(found: _Columns, *names: str) -> list[list[Any]]:

@@ -6,6 +6,7 @@ attempt of several ends as if all took equally long, because a trace does not sa
 
 from __future__ import annotations
 
+from harness.measure.counts.tally import AMOUNTS
 from harness.measure.counts.time_course import SLOTS
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.outcome import THROTTLING_ANSWERS
@@ -112,18 +113,18 @@ SELECT unnest($tables::VARCHAR[]) AS table_name, unnest($keys::VARCHAR[]) AS key
 """
 """The partitions that are counted each; the others have the number 0."""
 
+_NAMED = {"entities_returned": "returned"}
+"""Columns of a trace that have another name than the number of a result."""
 OPERATIONS = f"""
 SELECT GROUPING(shape, number, second, took, place) AS "set", shape, number, second, took, place,
-    count(*) AS operations, sum(entities)::BIGINT AS entities, sum(returned)::BIGINT AS returned,
-    sum(sent)::BIGINT AS bytes_sent, sum(received)::BIGINT AS bytes_received
+    count(*) AS operations, {", ".join(f"sum({name})::BIGINT AS {name}" for name in AMOUNTS)}
 FROM (
     SELECT {hashed(SHAPE)} AS shape, coalesce(number, 0) AS number, done // 1000 AS second,
-        least(took, {MOST_TOOK_MS}) AS took, done // 1000 // $width AS place, entities, returned,
-        sent, received
+        least(took, {MOST_TOOK_MS}) AS took, done // 1000 // $width AS place, {", ".join(AMOUNTS)}
     FROM (
         SELECT kind, operation, outcome, estimated, attempts, {_PARTITION}, took_ms AS took,
-            {_AT} + took_ms AS done, entities, returned, bytes_sent AS sent,
-            bytes_received AS received
+            {_AT} + took_ms AS done,
+            {", ".join(f"{_NAMED.get(name, name)} AS {name}" for name in AMOUNTS)}
         {_ROWS}
     ) LEFT JOIN tracked USING (table_name, key)
 )

@@ -46,7 +46,8 @@ class Recorder:
             detail = self._with_values(operation, detail)
         if detail is not None:
             columns.detail(len(columns.at), detail)
-        at_ms = int(result.sent_s * 1000)
+        # A trace has one latency. What counts by time follows the end of an operation.
+        at_ms = int((result.sent_s + result.outside_s) * 1000)
         took_ms = int(result.done_s * 1000) - at_ms
         partition_key, row_key = operation.partition_key, operation.row_key
         columns.at.append(at_ms)

@@ -148,7 +148,7 @@ class Books:
         """End the operations that were not sent again in time; ``now_s`` is UTC."""
         for identity, course in tuple(self.pending.items()):
             last = course.attempts[-1]
-            if last.sent_s + last.latency_s > now_s - JOINED_WITHIN_S:
+            if last.ended_s > now_s - JOINED_WITHIN_S:
                 break
             self._give_up(identity)
 
@@ -165,7 +165,7 @@ class Books:
     def _give_up(self, identity: Identity) -> None:
         course = self.pending.pop(identity)
         last = course.attempts[-1]
-        self._end(course, len(course.attempts), last.sent_s + last.latency_s)
+        self._end(course, len(course.attempts), last.ended_s)
 
     def _end(self, course: Course, reported: int, done_s: float) -> None:
         """Count an operation whose first ``reported`` attempts are counted already."""

@@ -61,7 +61,7 @@ class Joining:
 
 def _ended_s(handed: tuple[Identity, Course]) -> float:
     (attempt,) = handed[1].attempts
-    return attempt.sent_s + attempt.latency_s
+    return attempt.ended_s
 
 
 _SLOTS = 1 << 16

@@ -34,7 +34,7 @@ from harness.measure.counts.tally import (
 from harness.measure.counts.time_course import SLOTS, LatencyCourse, PerSecond, Slots
 from harness.measure.record.measured import EstimatePart
 from harness.model.operation import FOLDED, Operation
-from harness.model.outcome import Attempt, Result
+from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.partition import EXACT_PARTITIONS, Partition, account_of
 
 ERROR_CAP = 1000
@@ -148,17 +148,15 @@ class Ledger:
 
     def add_attempt(self, operation: Operation, attempt: Attempt) -> None:
         """Count an attempt after which its operation continues: it may end late, or never."""
-        moment = int(attempt.sent_s + attempt.latency_s)
+        moment = int(attempt.ended_s)
         self._note_answer(attempt)
-        seen = (attempt.status, attempt.error_code, attempt.scope)
-        row = self._row(operation.partition, moment)
-        row.attempts[seen] = row.attempts.get(seen, 0) + 1
+        self._row(operation.partition, moment).add_attempt(attempt, moment)
         if attempt.request_charge:
-            row.charges.add(moment, attempt.request_charge)
             label = self._tally.label_of(operation.label, operation.kind)
             self._tally.add_charges(label, moment, attempt.request_charge)
         if self._accounts:
-            self._tally.account(self._account(operation.partition_key)).add_attempt(attempt)
+            account = self._tally.account(self._account(operation.partition_key))
+            account.add_attempt(attempt, moment)
         if attempt.status >= 300 or attempt.error_code:
             self._count_refused(operation, attempt, moment)
         self._tally.add_attempts({moment: 1})
@@ -182,7 +180,7 @@ class Ledger:
         results, self._added = self._added, []
         tally, heat = self._tally, self._delta.heat
         start, end = self._window
-        groups: dict[tuple[str, int, bool], list[Result]] = {}
+        groups: dict[tuple[str, int, bool, Outcome, bool], list[Result]] = {}
         accessed: dict[str, int] = {}
         attempts: dict[int, int] = {}
         charges: dict[tuple[str, int], int] = {}
@@ -193,7 +191,7 @@ class Ledger:
             label = tally.label_of(operation.label, operation.kind)
             second = int(done_s)
             in_window = start <= done_s < end
-            place = (label, second, in_window)
+            place = (label, second, in_window, result.outcome, result.estimated)
             group = groups.get(place)
             if group is None:
                 groups[place] = [result]
@@ -202,16 +200,7 @@ class Ledger:
             row = self._rows.get(key)
             if row is None:
                 row = self._row(key, done_s)
-            row.operations += 1
-            row.entities[label] = row.entities.get(label, 0) + entities
-            row.seconds.add(second, entities)
-            if operation.kind.on_messages:
-                row.add_message(result)
-            if in_window:
-                due_s = result.due_s
-                row.latencies.record(
-                    (result.service_s,), () if due_s is None else (done_s - due_s,)
-                )
+            row.add(label, second, result, in_window)
             accessed[key] = accessed.get(key, 0) + entities
             if entities:
                 heat.add(
@@ -226,20 +215,18 @@ class Ledger:
                 result.attempts if not result.reported else result.attempts[result.reported :]
             )
             for attempt in unreported:
-                ended_s = attempt.sent_s + attempt.latency_s
+                ended_s = attempt.ended_s
                 if attempt.latency_s >= LONG_S or not slot_from <= ended_s < slot_until:
                     slot_from, slot_until = self._note_answer(attempt)
                 moment = int(ended_s)
                 attempts[moment] = attempts.get(moment, 0) + 1
-                seen = (attempt.status, attempt.error_code, attempt.scope)
-                row.attempts[seen] = row.attempts.get(seen, 0) + 1
+                row.add_attempt(attempt, moment)
                 if charge := attempt.request_charge:
-                    row.charges.add(moment, charge)
                     charges[label, moment] = charges.get((label, moment), 0) + charge
                 if attempt.status >= 300 or attempt.error_code:
                     self._count_refused(operation, attempt, moment)
-        for (label, second, in_window), group in groups.items():
-            tally.add(label, second, group)
+        for (label, second, in_window, outcome, estimated), group in groups.items():
+            tally.add(label, second, outcome, estimated, group)
             service_s = [result.service_s for result in group]
             response_s = [took for result in group if (took := result.response_s) is not None]
             self._delta.service.add(second, service_s)
@@ -261,7 +248,7 @@ class Ledger:
 
         Returns the slot of the latest answer, in which further ones need not be marked.
         """
-        ended_s = attempt.sent_s + attempt.latency_s
+        ended_s = attempt.ended_s
         if attempt.status:
             slot = int(ended_s * SLOTS)
             self._slots(ANSWERED).mark(slot)
@@ -454,7 +441,7 @@ class Ledger:
             self._tracked[key] = since_s
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = PartitionTally(self._tracked[key])
+            row = self._rows[key] = PartitionTally(since_s=self._tracked[key])
         return row
 
     def _fold(self) -> PartitionTally:

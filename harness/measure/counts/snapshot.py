@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.measure.counts.latency import CountedLatency, Latencies
 from harness.measure.counts.tally import (
@@ -15,6 +16,7 @@ from harness.measure.counts.tally import (
     PARTITION_DIGITS,
     WAITED,
     AccountTally,
+    AnswerTally,
     Counts,
     PartitionTally,
     Tally,
@@ -242,36 +244,37 @@ def partition_part(
         exact=exact,
         since=row.since_s,
         estimate=None if exact else estimate,
-        operations=row.operations,
         entities=sum(row.entities.values()),
         entities_by_kind=dict(sorted(row.entities.items())),
-        entities_per_s=rates_of(row.seconds, start, end),
         target=None,
         ratio=None,
-        attempts_by_status=attempts_by_status(row.attempts),
-        throttled_ratio=_ratio(throttled_of(row.attempts), sum(row.attempts.values())),
-        attempts=row.attempts,
         retrying=dict(row.retrying.items()),
-        request_units=request_units_of(row.charges, start, end) if charged else None,
         messages=None if row.messages is None else MessagesPart(**dataclasses.asdict(row.messages)),
         **views,
+        **_answered(row, start, end, charged),
     )
+
+
+def _answered(row: AnswerTally, start: int, end: int, charged: bool) -> dict[str, Any]:
+    """The fields that the rows of partitions and of accounts have in common, and all numbers."""
+    return {
+        "entities_per_s": rates_of(row.seconds, start, end),
+        "attempts_by_status": attempts_by_status(row.attempts),
+        "throttled_ratio": _ratio(throttled_of(row.attempts), sum(row.attempts.values())),
+        "attempts": row.attempts,
+        "request_units": request_units_of(row.charges, start, end) if charged else None,
+        **sums_of(row),
+    }
 
 
 def account_part(
     name: str, counted: AccountTally, start: int, end: int, charged: bool
 ) -> CountedAccount:
     """The row of one of several accounts, without its host, its target and its cost."""
-    requests = sum(counted.attempts.values())
     return CountedAccount(
         name=name,
-        entities=counted.entities,
-        entities_per_s=rates_of(counted.seconds, start, end),
         transactions_per_s=rates_of(counted.requests, start, end).mean,
-        attempts_by_status=attempts_by_status(counted.attempts),
-        throttled_ratio=_ratio(throttled_of(counted.attempts), requests),
-        attempts=counted.attempts,
-        request_units=request_units_of(counted.charges, start, end) if charged else None,
+        **_answered(counted, start, end, charged),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -13,6 +14,10 @@ from harness.measure.counts.time_course import PerSecond, Slots
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_STATUSES, Attempt, AttemptKey, Outcome, Result
 
+AMOUNTS = ("entities", "entities_returned", "bytes_sent", "bytes_received")
+"""The numbers of a result that are added up: in each tally that has a field of the name."""
+SUMMED = ("operations", *AMOUNTS)
+_AMOUNTS_OF = {name: operator.attrgetter(name) for name in AMOUNTS}
 MOST_LABELS = 60
 """Names of operations that are counted separately; a partition counts the others as `FOLDED`."""
 KIND_DIGITS = 3
@@ -25,15 +30,23 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-def merge_fields(into: Any, more: Any) -> None:
-    """Add each field of ``more``: a number, counts by name, or what has a ``merge`` of its own."""
-    for name in into.__slots__:
+def merge_fields(into: Any, more: Any, besides: Collection[str] = ()) -> None:
+    """Add each field of ``more``: a number, counts by name, or what has a ``merge`` of its own.
+
+    A field of ``more`` that is None adds nothing, nor does one whose name is in ``besides``.
+    """
+    for field in dataclasses.fields(into):
+        name = field.name
         mine, other = getattr(into, name), getattr(more, name)
+        if name in besides or other is None or isinstance(mine, str):
+            continue
+        if mine is None:
+            setattr(into, name, mine := type(other)())
         if isinstance(mine, int):
             setattr(into, name, mine + other)
         elif isinstance(mine, dict):
             add_counts(mine, other)
-        elif not isinstance(mine, str):
+        else:
             mine.merge(other)
 
 
@@ -65,8 +78,16 @@ class Counts:
 
 def sums_of(tally: Any) -> dict[str, Any]:
     """The fields of a tally that are numbers."""
-    fields = ((name, getattr(tally, name)) for name in tally.__slots__)
+    fields = ((field.name, getattr(tally, field.name)) for field in dataclasses.fields(tally))
     return {name: value for name, value in fields if isinstance(value, int)}
+
+
+def add_sums(tally: Any, sums: Mapping[str, int]) -> None:
+    """Add each of the sums for which a tally has a field that is a number."""
+    for name, amount in sums.items():
+        known = getattr(tally, name, None)
+        if isinstance(known, int):
+            setattr(tally, name, known + amount)
 
 
 def _seconds_of(names: Iterable[_K]) -> dict[_K, PerSecond]:
@@ -96,82 +117,99 @@ class MessageTally:
         self.oldest_ms = max(self.oldest_ms, int(result.oldest_s * 1000))
 
     def merge(self, other: MessageTally) -> None:
-        self.put += other.put
-        self.got += other.got
-        self.deleted += other.deleted
+        merge_fields(self, other, besides=("oldest_ms",))
         self.oldest_ms = max(self.oldest_ms, other.oldest_ms)
 
 
-@dataclasses.dataclass(slots=True)
-class PartitionTally:
+@dataclasses.dataclass(slots=True, kw_only=True)
+class AnswerTally:
+    """What a partition and an account have in common: their answers, and entities by second.
+
+    ``charges`` are request units, as in every tally: in hundredths, of all attempts, by the second
+    in which each ended.
+    """
+
+    attempts: _Attempts = dataclasses.field(default_factory=dict)
+    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
+    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
+
+    def add_attempt(self, attempt: Attempt, second: int) -> None:
+        """Count an attempt that ended in this UTC second."""
+        seen = (attempt.status, attempt.error_code, attempt.scope)
+        self.attempts[seen] = self.attempts.get(seen, 0) + 1
+        if attempt.request_charge:
+            self.charges.add(second, attempt.request_charge)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class PartitionTally(AnswerTally):
     """The counts of one PartitionKey, or of all folded ones together.
 
     ``since_s`` is when the key was first counted separately; None is from the start. ``retrying``
-    has the operations that were throttled and go on, as noted each second. ``charges`` are request
-    units, as in every tally: in hundredths, of all attempts, by the second in which each ended.
-    ``messages`` is None for what is no queue.
+    has the operations that were throttled and go on, as noted each second. ``messages`` is None for
+    what is no queue. Numbers that have the name of a field of a `PartitionPart` are in snapshots
+    and records.
     """
 
     since_s: float | None = None
     operations: int = 0
     entities: dict[str, int] = dataclasses.field(default_factory=dict)
-    attempts: _Attempts = dataclasses.field(default_factory=dict)
-    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
     retrying: PerSecond = dataclasses.field(default_factory=PerSecond)
-    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
     latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(PARTITION_DIGITS))
     messages: MessageTally | None = None
 
-    def add_message(self, result: Result) -> None:
-        """Count the result of an operation on messages."""
-        if self.messages is None:
-            self.messages = MessageTally()
-        self.messages.add(result)
+    def add(self, label: str, second: int, result: Result, in_window: bool) -> None:
+        """Count a result that was done in this UTC second, without its attempts."""
+        self.operations += 1
+        self.entities[label] = self.entities.get(label, 0) + result.entities
+        self.seconds.add(second, result.entities)
+        if result.operation.kind.on_messages:
+            if self.messages is None:
+                self.messages = MessageTally()
+            self.messages.add(result)
+        if in_window:
+            due_s = result.due_s
+            self.latencies.record(
+                (result.service_s,), () if due_s is None else (result.done_s - due_s,)
+            )
+
+    def add_sums(
+        self, label: str, answers: Mapping[AttemptKey, int], sums: Mapping[str, int]
+    ) -> None:
+        """Count results with the same answers; ``sums`` has those of `SUMMED`."""
+        add_sums(self, sums)
+        add_counts(self.entities, {label: sums["entities"]})
+        number = sums["operations"]
+        add_counts(self.attempts, {seen: number * count for seen, count in answers.items()})
 
     def merge(self, other: PartitionTally) -> None:
         """Add all counts of ``other``; the later of the two starts is kept."""
         if other.since_s is not None and (self.since_s is None or other.since_s > self.since_s):
             self.since_s = other.since_s
-        self.operations += other.operations
         for label, count in other.entities.items():
             if label not in self.entities and len(self.entities) >= MOST_LABELS:
                 label = FOLDED
             self.entities[label] = self.entities.get(label, 0) + count
-        add_counts(self.attempts, other.attempts)
-        self.seconds.merge(other.seconds)
-        self.retrying.merge(other.retrying)
-        self.charges.merge(other.charges)
-        self.latencies.merge(other.latencies)
-        if other.messages is not None:
-            if self.messages is None:
-                self.messages = MessageTally()
-            self.messages.merge(other.messages)
+        merge_fields(self, other, besides=("since_s", "entities"))
 
 
-@dataclasses.dataclass(slots=True)
-class AccountTally:
+@dataclasses.dataclass(slots=True, kw_only=True)
+class AccountTally(AnswerTally):
     """The counts of one of several accounts; ``requests`` are attempts by second."""
 
     entities: int = 0
-    attempts: _Attempts = dataclasses.field(default_factory=dict)
-    seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
     requests: PerSecond = dataclasses.field(default_factory=PerSecond)
-    charges: PerSecond = dataclasses.field(default_factory=PerSecond)
 
-    def add_attempt(self, attempt: Attempt) -> None:
-        seen = (attempt.status, attempt.error_code, attempt.scope)
-        self.attempts[seen] = self.attempts.get(seen, 0) + 1
-        moment = int(attempt.sent_s + attempt.latency_s)
-        self.requests.add(moment, 1)
-        if attempt.request_charge:
-            self.charges.add(moment, attempt.request_charge)
+    def add_attempt(self, attempt: Attempt, second: int) -> None:
+        AnswerTally.add_attempt(self, attempt, second)
+        self.requests.add(second, 1)
 
     def add(self, result: Result) -> None:
         """Count a result, and its attempts that `add_attempt` did not count."""
         self.entities += result.entities
         self.seconds.add(int(result.done_s), result.entities)
         for attempt in result.attempts[result.reported :]:
-            self.add_attempt(attempt)
+            self.add_attempt(attempt, int(attempt.ended_s))
 
     merge = merge_fields
 
@@ -278,48 +316,26 @@ class Tally:
         taken = self.kinds.get(label)
         return label if taken is None or taken.kind is kind else f"{label} ({kind})"
 
-    def add(self, label: str, second: int, results: Sequence[Result]) -> None:
-        """Count results with the same `label_of`, done in the same UTC second."""
-        kind = self.kinds[label]
-        number = len(results)
-        entities = sum([result.entities for result in results])
-        returned = sum([result.entities_returned for result in results])
-        counts, series = self.counts, self.series
-        counts.operations += number
-        counts.attempts_ended += sum([len(result.attempts) for result in results])
-        counts.entities += entities
-        counts.entities_returned += returned
-        counts.bytes_sent += sum([result.bytes_sent for result in results])
-        counts.bytes_received += sum([result.bytes_received for result in results])
-        if kind.kind is _TRANSACTION:
-            counts.transactions += number
-        kind.count += number
-        kind.entities += entities
-        kind.entities_returned += returned
-        kind.seconds.add(second, entities)
-        series["operations"].add(second, number)
-        outcomes, unsuccessful = kind.outcomes, 0
+    def add(
+        self,
+        label: str,
+        second: int,
+        outcome: Outcome,
+        estimated: bool,
+        results: Sequence[Result],
+    ) -> None:
+        """Count results with the same `label_of` and outcome, done in the same UTC second."""
+        attempts = sum([len(result.attempts) for result in results])
+        columns = {name: (sum(map(of, results)),) for name, of in _AMOUNTS_OF.items()}
+        columns["operations"] = (len(results),)
+        self.add_sums(label, outcome, estimated, attempts, (second,), columns)
         # Whole microseconds add up exactly, in any order.
-        backing_off_us = queued_us = 0
-        for result in results:
-            if len(result.attempts) > 1:
-                backing_off_us += int(result.backing_off_s * 1e6)
-            if result.queued_s:
-                queued_us += int(result.queued_s * 1e6)
-            outcome = result.outcome
-            outcomes[outcome] = outcomes.get(outcome, 0) + 1
-            if not outcome.succeeded:
-                unsuccessful += 1
-            if result.estimated:
-                counts.entities_estimated += result.entities
-                kind.entities_estimated += result.entities
-                kind.uncertain += 1
-        if unsuccessful:
-            series["unsuccessful"].add(second, unsuccessful)
-        if backing_off_us:
-            series["backing_off_us"].add(second, backing_off_us)
-        if queued_us:
-            series["queued_us"].add(second, queued_us)
+        if attempts > len(results):
+            backing_off_us = sum([int(result.backing_off_s * 1e6) for result in results])
+            self.series["backing_off_us"].add(second, backing_off_us)
+        if queued_us := sum([int(result.queued_s * 1e6) for result in results]):
+            self.series["queued_us"].add(second, queued_us)
+        kind = self.kinds[label]
         if kind.kind is _QUERY:
             kind.add_missed(results)
 
@@ -330,34 +346,29 @@ class Tally:
         estimated: bool,
         attempts: int,
         seconds: Sequence[int],
-        *columns: Sequence[int],
+        columns: Mapping[str, Sequence[int]],
     ) -> None:
-        """Count results with the same `label_of` as `add` does, without what queries missed.
+        """Count results as `add` does, without waits and without what queries missed.
 
         Args:
-            attempts: Attempts of each.
+            attempts: Attempts of all of them.
             seconds: The UTC seconds in which they were done.
-            columns: Sums of each second: operations, entities, entities returned, bytes sent and
-                bytes received.
+            columns: The sums of each second, by the names of `SUMMED`.
         """
         kind, counts, series = self.kinds[label], self.counts, self.series
-        number, entities, returned, bytes_sent, bytes_received = map(sum, columns)
-        counts.operations += number
-        counts.attempts_ended += number * attempts
-        counts.entities += entities
-        counts.entities_returned += returned
-        counts.bytes_sent += bytes_sent
-        counts.bytes_received += bytes_received
+        sums = {name: sum(column) for name, column in columns.items()}
+        number, entities = sums["operations"], sums["entities"]
+        add_sums(counts, sums)
+        add_sums(kind, sums)
+        counts.attempts_ended += attempts
+        kind.count += number
         if kind.kind is _TRANSACTION:
             counts.transactions += number
-        kind.count += number
-        kind.entities += entities
-        kind.entities_returned += returned
-        kind.seconds.add_all(seconds, columns[1])
-        series["operations"].add_all(seconds, columns[0])
+        kind.seconds.add_all(seconds, columns["entities"])
+        series["operations"].add_all(seconds, columns["operations"])
         add_counts(kind.outcomes, {outcome: number})
         if not outcome.succeeded:
-            series["unsuccessful"].add_all(seconds, columns[0])
+            series["unsuccessful"].add_all(seconds, columns["operations"])
         if estimated:
             counts.entities_estimated += entities
             kind.entities_estimated += entities

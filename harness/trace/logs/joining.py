@@ -175,7 +175,7 @@ def _result(pending: _Pending) -> Result:
         operation=operation,
         outcome=outcome,
         sent_s=attempts[0].sent_s,
-        done_s=last.sent_s + last.latency_s,
+        done_s=last.ended_s,
         attempts=tuple(attempts),
         entities=entities,
         estimated=bool(entities) and (query or operation.kind is Kind.TRANSACTION),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -41,13 +41,19 @@ ANSWERS = (
 
 def one_by_one(path: Path) -> Snapshot:
     """The counts of a trace by the ledger of a run that counts every partition."""
-    trace, ledger = Trace(path), Ledger(cap=10_000)
-    ledger.open_window(0.0, inf)
+    trace = Trace(path)
     start_s = trace.head.started_ms / 1000
     results = [result_of(row, start_s) for row in trace.rows()]
-    add_all(ledger, results)
     start = min(int(result.sent_s) for result in results)
-    return ledger.snapshot(start=start, end=1 + max(int(result.done_s) for result in results))
+    return counted_alone(results, start, 1 + max(int(result.done_s) for result in results))
+
+
+def counted_alone(results: Iterable[Result], start: int, end: int) -> Snapshot:
+    """The counts of results by the ledger of a run."""
+    ledger = Ledger(cap=10_000)
+    ledger.open_window(0.0, inf)
+    add_all(ledger, results)
+    return ledger.snapshot(start=start, end=end)
 
 
 @contextlib.contextmanager
@@ -116,20 +122,18 @@ def results(draw: st.DrawFn) -> Result:
     sent_s = START + draw(st.integers(0, 400)) / 8
     answers = draw(st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=3))
     step_s = draw(st.integers(0, 80)) / 8
+    outside_s = draw(st.integers(0, 80)) / 8 if len(answers) > 1 else 0.0
+    sent = [sent_s + place * step_s for place in range(len(answers))]
+    sent[-1] += outside_s
     return Result(
         operation=operation,
         outcome=draw(st.sampled_from(list(Outcome))),
         sent_s=sent_s,
-        done_s=sent_s + step_s * len(answers),
+        done_s=sent[-1] + step_s,
+        outside_s=outside_s,
         attempts=tuple(
-            Attempt(
-                status=status,
-                sent_s=sent_s + place * step_s,
-                latency_s=step_s,
-                error_code=code,
-                scope=scope,
-            )
-            for place, (status, code, scope) in enumerate(answers)
+            Attempt(status=status, sent_s=at_s, latency_s=step_s, error_code=code, scope=scope)
+            for at_s, (status, code, scope) in zip(sent, answers, strict=True)
         ),
         entities=draw(st.integers(0, 3)),
         entities_returned=draw(st.integers(0, 3)),
@@ -139,14 +143,23 @@ def results(draw: st.DrawFn) -> Result:
     )
 
 
+def latencies(of: Snapshot) -> list[object]:
+    """The figures over time and the percentiles of operations, not those of single attempts."""
+    named = {part.kind: (part.service_ms, part.entities_per_s) for part in of.operations}
+    keyed = {part.key: (part.service_ms, part.entities_per_s) for part in of.partitions}
+    return [of.service_ms, of.service_over_time, named, keyed, of.counts, of.outcomes]
+
+
 @examples(15)
 @given(st.lists(results(), min_size=1, max_size=40))
 def test_groups_come_to_the_counts_of_their_operations(made: list[Result]) -> None:
-    """Whatever outcomes, attempts and times there are."""
+    """Whatever outcomes, attempts, waits and times there are, also as the run itself counts."""
     with tempfile.TemporaryDirectory() as folder:
         path, recorder = Path(folder) / "made.parquet", Recorder()
         for result in made:
             recorder.add(result, "app")
         with TraceWriter(path, TraceHead(started_ms=START * 1000, source="run")) as writer:
             writer.append(recorder.drain(0.0, final=True))
-        assert by_groups(path) == one_by_one(path)
+        found = by_groups(path)
+        assert found == one_by_one(path)
+    assert latencies(found) == latencies(counted_alone(made, found.start, found.end))

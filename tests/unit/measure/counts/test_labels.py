@@ -292,7 +292,7 @@ def test_a_tally_comes_back_as_it_went(results: list[Result]) -> None:
     tally, row = Tally(), PartitionTally()
     for one in results:
         label = tally.label_of(one.operation.label, one.operation.kind)
-        tally.add(label, int(one.done_s), [one])
+        tally.add(label, int(one.done_s), one.outcome, one.estimated, [one])
         tally.kinds[label].latencies.record([one.service_s], [one.service_s + 1.0])
         row.entities[label] = row.entities.get(label, 0) + one.entities
     again, plain = over_the_wire(tally), TypeAdapter(Tally).dump_python

@@ -297,8 +297,8 @@ def test_a_key_that_lost_its_place_is_not_called_exact(places: int) -> None:
 def test_of_two_starts_the_later_one_holds() -> None:
     """A key that two workers told apart since different moments was complete since the later."""
     for first, second in ((None, 8.0), (5.0, 8.0), (8.0, 5.0), (8.0, None)):
-        row = PartitionTally(first)
-        row.merge(PartitionTally(second))
+        row = PartitionTally(since_s=first)
+        row.merge(PartitionTally(since_s=second))
         assert row.since_s == 8.0
 
 
