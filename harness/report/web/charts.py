@@ -21,7 +21,6 @@ _NEAR, _FAR = 0.4, 0.2
 _MAIN_PX = 300
 _NAME_WIDTH = 24
 _GENERATOR = "chart-generator"
-_THROTTLED_TONES = 5
 
 
 def charts(record: RunRecord) -> dict[str, Chart]:
@@ -150,7 +149,7 @@ def _throttling(record: RunRecord) -> Chart | None:
     """Throttled attempts/s by status, stacked; None without throttling."""
     lines = [
         _course(record, answer.label, f"throttled-{place}", "attempts/s", values, "stack")
-        for place, answer in enumerate(THROTTLING_ANSWERS[:_THROTTLED_TONES])
+        for place, answer in enumerate(THROTTLING_ANSWERS)
         if any(values := [point.throttled_by_status[answer.status] for point in record.series])
     ]
     made = Chart(title="Throttled attempts/s by status", lines=lines)

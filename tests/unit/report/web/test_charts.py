@@ -14,6 +14,7 @@ from harness.model.outcome import THROTTLING_STATUSES
 from harness.report.web.charts import charts
 from harness.report.web.frame import ColourGrid
 from harness.report.web.heat_maps import percentiles
+from harness.report.web.tables import page_css
 from tests.support.records import altered, course, enforcing, kept, move, with_courses, with_heat
 
 RECORD = kept()
@@ -164,6 +165,12 @@ def test_throttling_is_shown_where_it_was() -> None:
     }
     [share] = [line for line in charts(RECORD)["chart-main"].lines if line.share]
     assert 0 < max(value for value in share.ys if value is not None) <= 100
+
+
+def test_every_throttling_status_has_a_colour() -> None:
+    """The chart numbers them, and the style sheet has as many tones, or more."""
+    tones = [f".tone-throttled-{place}" for place in range(len(THROTTLING_STATUSES))]
+    assert all(tone in page_css() for tone in tones)
 
 
 def test_a_latency_heat_map_has_its_percentiles() -> None:
