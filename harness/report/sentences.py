@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.latency import SPANS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, StepPart
-from harness.measure.record.measured import MessagesPart, PartitionPart, RatesPart
+from harness.measure.record.measured import EstimatePart, MessagesPart, PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import LIMITERS, indicative
@@ -46,7 +46,8 @@ _SEARCH_LIMITS: dict[str, Limit] = {limit: limit for limit in Limit}
 def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
     """The endpoint, the application, its clients and the time: names and texts."""
     requests = counted(watched.requests, "request")
-    others = f", {watched.others:,} of them not about entities" if watched.others else ""
+    unit = record.endpoint.service.unit
+    others = f", {watched.others:,} of them not about {unit.many}" if watched.others else ""
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
     tables = {Partition.named(part.key).table for part in record.partitions}
@@ -63,7 +64,10 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
         rows.append(("", f"and {counted(more, 'more client')}"))
     return [
         *rows,
-        ("entities", f"about {record.entity.wire_bytes:,} B on the wire for each written entity"),
+        (
+            unit.many,
+            f"about {record.entity.wire_bytes:,} B on the wire for each written {unit.one}",
+        ),
         ("measured", f"{record.measured_s:,} s{ended}"),
         ("run", record.run_id),
     ]
@@ -320,9 +324,9 @@ def hottest_share(record: RunRecord) -> float | None:
     return None if part is None or everything <= 0 else _load(part) / everything
 
 
-def _between(least: int, most: int) -> str:
-    words = counted(most, "entity", "entities")
-    return words if least == most else f"{least:,} to {words}"
+def estimated(part: EstimatePart, unit: CountedUnit) -> str:
+    words = unit.counted(part.at_most)
+    return words if part.at_least == part.at_most else f"{part.at_least:,} to {words}"
 
 
 def _load(part: PartitionPart) -> float:
@@ -353,7 +357,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
             name = shortened(partition_name(part.key, ascii_only), _NOTE_WIDTH, ascii_only)
             notes.append(
                 f"~ {name} was counted separately for only part of the run. The whole run has "
-                f"{_between(part.estimate.at_least, part.estimate.at_most)} of this partition."
+                f"{estimated(part.estimate, record.endpoint.service.unit)} of this partition."
             )
     if record.endpoint.service.charges:
         notes.append(_unit_note(record))

@@ -101,6 +101,7 @@ class LiveLine:
             p99_ms=None if latest is None else latest.p99,
             in_flight=in_flight,
             clients=clients,
+            unit=run.plan.kind.unit,
         )
 
 

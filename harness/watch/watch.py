@@ -329,7 +329,8 @@ class Watch:
                 self._live_s = max(self._live_s + LIVE_EVERY_S, now_s)
                 self._say(self._line.text())
                 if now_s - begun_s >= _CAUSE_AFTER_S and (cause := self._run.cause):
-                    self._say_once("cause", f"no request about entities yet. {cause}.")
+                    about = self._run.plan.kind.unit.many
+                    self._say_once("cause", f"no request about {about} yet. {cause}.")
             self._run.ended_by = self._end(now_s - begun_s)
 
     def _note_limits(self) -> None:

@@ -470,7 +470,7 @@ def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
         many = evidence.unit.many
         notes.append(f"Indicative: targets hold for 1 KiB {many}, these have {size}.")
     if evidence.targets is not None:
-        notes.append(evidence.targets.note)
+        notes.append(evidence.targets.note(evidence.unit))
     doubt = evidence.latency_doubt
     if doubt is not None and verdict.result != VerdictResult.CLIENT_LIMITED:
         notes.append(f"Latencies are only upper bounds: {doubt}.")

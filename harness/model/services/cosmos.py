@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.model.entity import SURE_KEY_CHARACTERS
 from harness.model.physical_partitions import MAX_LOGICAL_PARTITION_BYTES
 from harness.model.services.service import LimitUnit, Service
 
@@ -29,6 +30,7 @@ COSMOS_EMULATOR = dataclasses.replace(
     name="cosmos-emulator",
     described="Cosmos DB stand-in (emulator: Azurite behind a model)",
     emulated=True,
+    key_characters=SURE_KEY_CHARACTERS,
     hosts=(),
     other_hosts=(),
     origin="Stand-in for Cosmos DB.",

@@ -11,6 +11,7 @@ import enum
 import math
 from typing import Literal
 
+from harness.model.entity import MAX_KEY_CHARACTERS, MAX_PAGE_ENTITIES
 from harness.model.figures import counted, number
 
 
@@ -80,14 +81,13 @@ class Targets:
         raised = RAISED in (self.word("partition"), self.word("account"))
         return "raised" if raised else "published"
 
-    @property
-    def note(self) -> str:
+    def note(self, unit: CountedUnit) -> str:
         """A sentence where they are not the published ones; else empty."""
         if self.published is None or self.origin == "published":
             return ""
         return (
             f"Targets are those of an account with raised limits (endpoint.targets): "
-            f"{number(self.partition)} entities/s for a partition and {number(self.account)} for "
+            f"{number(self.partition)} {unit.rate} for a partition and {number(self.account)} for "
             f"the account. The published ones are {number(self.published.partition)} and "
             f"{number(self.published.account)}."
         )
@@ -113,6 +113,7 @@ class Service:
         requests_each: The most requests of an operation without retries and further pages.
         targets: What an endpoint is held against; None where no target is in units a second.
         partition_bytes: The most that one partition stores; None where no document has a limit.
+        key_characters: The most characters of a key.
         limits: What its limits count, and so which practices apply to it.
         throttles: Whether it answers that there is too much load.
         models_targets: Whether what throttles is a model of the targets, with limits of its own.
@@ -145,6 +146,7 @@ class Service:
     requests_each: int = 1
     targets: Targets | None = PUBLISHED
     partition_bytes: int | None = None
+    key_characters: int = MAX_KEY_CHARACTERS
     limits: LimitUnit = LimitUnit.ENTITIES
     throttles: bool = True
     models_targets: bool = False
@@ -181,6 +183,12 @@ class Service:
     def documented(self) -> bool:
         """Whether the documents name its limits."""
         return self.limits is not LimitUnit.UNDOCUMENTED
+
+    def page_of(self, entity_bytes: int) -> int:
+        """The most entities of this size in the answer of one request."""
+        if self.page_bytes is None:
+            return MAX_PAGE_ENTITIES
+        return max(1, self.page_bytes // entity_bytes)
 
     def held_to(self, targets: Targets | None) -> Service:
         """The same with raised targets, if a partition and an account have published ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model.entity import SURE_KEY_CHARACTERS
 from harness.model.services.service import Service
 
 CLOUDS = (
@@ -22,6 +23,7 @@ AZURITE = Service(
     described="Azurite (emulator: its figures are emulator capacity, not Azure's)",
     throttles=False,
     emulated=True,
+    key_characters=SURE_KEY_CHARACTERS,
     machine="the machine, which also runs the emulator,",
     origin="Emulator.",
     server_header="azurite-table",
@@ -31,6 +33,7 @@ GATEWAY = Service(
     described="Azurite behind a gateway that enforces limits",
     models_targets=True,
     emulated=True,
+    key_characters=SURE_KEY_CHARACTERS,
     origin="Azurite behind a gateway that enforces limits.",
     selectable=False,
 )

@@ -15,7 +15,6 @@ from harness.measure.counts.behaviour import BATCH
 from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
-from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.errors import SetupError, echoed
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
@@ -128,7 +127,7 @@ class Sent:
     """
 
     example: Operation
-    page: int = MAX_PAGE_ENTITIES
+    page: int
     count: int = 0
     entities: int = 0
     requests: int = 0
@@ -194,7 +193,7 @@ class Sent:
             filtered=count if example.filter else 0,
             limited=0 if example.top is None else count,
             unselected=0 if example.select else count,
-            full=count if self.returned > MAX_PAGE_ENTITIES * count else 0,
+            full=count if self.returned > self.page * count else 0,
         )
 
 
@@ -415,10 +414,7 @@ def observe(
         loaded, count = thinned(source.partitions())
     shares, grown = LoadShares(loaded), LoadShares(())
     kind, charges = profile.endpoint.of(kind), None
-    page = MAX_PAGE_ENTITIES
     _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-    if kind.page_bytes is not None:
-        page = max(1, kind.page_bytes // entity_bytes)
     if kind.charges:
         stored_bytes = source.loaded_entities * entity_bytes
         throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
@@ -444,7 +440,7 @@ def observe(
     parts = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
-        sent.setdefault(alike, Sent(operation, page)).add(operation)
+        sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
         shares.add(operation, operation.entities_asked)
         writes.add(task, operation)
         table_keys = keys.setdefault(operation.table, TableKeys())

@@ -306,11 +306,11 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
                 f"{limit:,} at most: shorten the keys (keys.partition_key)"
             )
     length = max((table.longest_key for table in seen.tables or ()), default=0)
-    if not kind.emulated or length <= SURE_KEY_CHARACTERS:
+    if length <= kind.key_characters:
         return None
     return (
         f"the longest key of the load has {length:,} characters, and Azurite refuses more than "
-        f"{SURE_KEY_CHARACTERS} (Azure Table storage: {MAX_KEY_CHARACTERS:,}): shorten the keys "
+        f"{kind.key_characters} (Azure Table storage: {MAX_KEY_CHARACTERS:,}): shorten the keys "
         "(keys.partition_key), or run against an account"
     )
 

@@ -249,6 +249,7 @@ def _notes(
 def warnings(subjects: Sequence[Subject]) -> list[str]:
     """Why the figures may not be comparable, a sentence each."""
     first = subjects[0]
+    many = counted_unit(record for one in subjects for record in one.records).many
     sentences = [f"{doubt}." for one in subjects for doubt in doubts(one.records, one.name)]
     for subject in subjects[1:]:
         one, other = first.records[0], subject.records[0]
@@ -271,8 +272,8 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
             sizes, known = (one.entity.wire_bytes, other.entity.wire_bytes), " on the wire"
         if 0 not in sizes and _apart(*sizes, _OTHER_SIZE):
             sentences.append(
-                f"Entities have {sizes[0]:,} B{known} in {a} and {sizes[1]:,} B{known} in {b}; "
-                "rates count entities, not bytes."
+                f"{many.capitalize()} have {sizes[0]:,} B{known} in {a} and {sizes[1]:,} B{known} "
+                f"in {b}; rates count {many}, not bytes."
             )
         seconds = one.measured_s, other.measured_s
         if _apart(*seconds, _OTHER_DURATION):
@@ -283,13 +284,13 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
     off_size = [one.name for one in subjects if indicative(one.records[0].entity.stored_bytes)]
     if off_size:
         sentences.append(
-            f"Indicative only: targets hold for 1 KiB entities, and entities of {listed(off_size)} "
+            f"Indicative only: targets hold for 1 KiB {many}, and {many} of {listed(off_size)} "
             "have another size."
         )
     for run in subjects:
-        targets = run.records[0].endpoint.service.targets
-        if targets is not None and targets.note:
-            sentences.append(f"{run.name}: {targets.note}")
+        service = run.records[0].endpoint.service
+        if service.targets is not None and (note := service.targets.note(service.unit)):
+            sentences.append(f"{run.name}: {note}")
     return sentences
 
 

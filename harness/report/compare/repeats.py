@@ -19,12 +19,13 @@ from harness.report.compare.comparison import differences_of
 from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
 from harness.report.export.output import CommandOutput
+from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
 from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, room_for_names, table_of
 
 _HEADINGS = {
-    "entities_per_s": "entities/s",
+    "entities_per_s": "{unit.rate}",
     "ru_per_s": "RU/s",
     "throttled_ratio": "throttled",
     "p50(service)": "p50\nms",
@@ -80,7 +81,8 @@ def _table(records: Sequence[RunRecord], page: Page, name_width: int, *, typical
             known = [value for value in read[measure] if value is not None]
             cells.append(Text(_shown(measure, of(known)), "bold"))
         rows.append([Text(word, "bold"), *cells])
-    headings = [_HEADINGS[measure.name] for measure in shown]
+    unit = counted_unit(records)
+    headings = [_HEADINGS[measure.name].format(unit=unit) for measure in shown]
     conditions = ["conditions"] if any(passing) else []
     return table_of(["run", *headings, "verdict", *conditions, "exit\ncode"], rows)
 

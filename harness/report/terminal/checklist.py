@@ -168,12 +168,12 @@ def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
     named = [f"{part.kind} {percent(part.count / total)}" for part in often[:_MOST_NAMED]]
     if len(often) > _MOST_NAMED:
         named.append(f"{len(often) - _MOST_NAMED} more")
-    counts, behaviour = record.counts, record.behaviour
+    counts, behaviour, unit = record.counts, record.behaviour, record.endpoint.service.unit
     best = number(record.account.entities_per_s.best_1s)
     rows = [
         ("operations", f"{counts.operations:,}: {', '.join(named)}"),
         ("requests", f"{counts.attempts:,}, {sum(record.throttled.values()):,} of them throttled"),
-        ("entities", f"{counts.entities:,}, best second {best} entities/s"),
+        (unit.many, f"{counts.entities:,}, best second {best} {unit.rate}"),
     ]
     if behaviour is not None and behaviour.clients:
         clients = counted(behaviour.clients, "client")
@@ -188,7 +188,8 @@ def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     prediction, record = seen.shares, seen.record
     if record is not None and not record.counts.entities:
         succeeded = any(record.outcomes.get(one) for one in Outcome if one.succeeded)
-        return [("none", "no entity was counted" + ("" if succeeded else ": nothing succeeded"))]
+        none = f"no {record.endpoint.service.unit.one} was counted"
+        return [("none", none + ("" if succeeded else ": nothing succeeded"))]
     rows = []
     if prediction.hottest_share:
         name = partition_name(prediction.hottest, page.ascii_only)

@@ -72,7 +72,7 @@ class Live:
     limit_per_s: float | None = None
     ru_per_s: float | None = None
     replayed: float | None = None
-    unit: str = "entities/s"
+    unit: str = ENTITIES.rate
 
 
 def live_line(live: Live, *, ascii_only: bool = False) -> str:
@@ -130,6 +130,7 @@ def watch_line(
     p99_ms: float | None,
     in_flight: int,
     clients: int,
+    unit: CountedUnit = ENTITIES,
 ) -> str:
     """The state of a watched application in one line, with figures as those of `Live`.
 
@@ -138,7 +139,7 @@ def watch_line(
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [
         f"{duration(elapsed_s):>5}",
-        f"{number(snapshot.entities_per_s.mean)} entities/s{_units(units)}",
+        f"{number(snapshot.entities_per_s.mean)} {unit.rate}{_units(units)}",
     ]
     hottest, rate = snapshot.hottest_in_its_unit
     if hottest is not None and rate:

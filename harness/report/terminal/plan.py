@@ -161,7 +161,7 @@ def _no_target(kind: Service) -> str:
         return f"the documents name no target of an account in {kind.unit.rate}"
     if not kind.documented:
         return f"the documents name no target for {kind.partitions}"
-    return "no target in entities/s applies"
+    return f"no target in {kind.unit.rate} applies"
 
 
 def _accounts(plan: Plan) -> list[tuple[str, str]]:

@@ -106,7 +106,7 @@ SECTIONS = (
             Block("chart-throttling"),
             Block(
                 "chart-refused",
-                reads="The key ranges that were throttled. Compare with the map of entities above.",
+                reads="The key ranges that were throttled. Compare with the first map.",
             ),
             Block(
                 "chart-waiting",

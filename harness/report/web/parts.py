@@ -14,6 +14,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.errors import printable
 from harness.model.figures import counted, number, percent
+from harness.model.services.service import CountedUnit
 from harness.profile.load.registry import recorded_load
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Output
@@ -238,13 +239,14 @@ def _partitions(record: RunRecord, *, live: bool) -> str:
     if (folded := record.partitions_folded) is not None:
         name = Cell(sentences.OTHERS, "faint", title="partitions that are not counted separately")
         last.append([name, *(figure_cell(column, folded) for column in figures)])
-    rows = [([_partition(part)], part) for part in shown]
+    unit = record.endpoint.service.unit
+    rows = [([_partition(part, unit)], part) for part in shown]
     notes = [BARS, *sentences.partition_notes(record)]
     searched = "partitions" if len(rows) > 1 else ""
     return table_html(["partition"], figures, rows, notes, last=last, searched=searched)
 
 
-def _partition(part: PartitionPart) -> Cell:
+def _partition(part: PartitionPart, unit: CountedUnit) -> Cell:
     """The name of a partition; ``~`` marks one that was not counted separately all the time."""
     name = named(partition_name(part.key))
     if part.exact:
@@ -253,9 +255,8 @@ def _partition(part: PartitionPart) -> Cell:
     if part.since is not None:
         moment = dt.datetime.fromtimestamp(part.since, tz=dt.UTC)
         hints.append(f"counted separately since {moment:%H:%M:%S} UTC")
-    if (bounds := part.estimate) is not None:
-        most = counted(bounds.at_most, "entity", "entities")
-        hints.append(f"{bounds.at_least:,} to {most} in the whole run")
+    if part.estimate is not None:
+        hints.append(f"{sentences.estimated(part.estimate, unit)} in the whole run")
     return dataclasses.replace(name, mark="~", title="; ".join(hints))
 
 
@@ -268,7 +269,8 @@ def _most_throttled(record: RunRecord) -> str:
     refused = columns.columns_of(record, load_columns.THROTTLED, Output.HTML)
     tries = columns.columns_of(record, [load_columns.ATTEMPTS_PER_OPERATION], Output.HTML)
     figures = (*refused, load_columns.THROTTLED_RATIO, *tries, load_columns.MEAN_RATE)
-    return table_html(["partition"], figures, [([_partition(part)], part) for part in worst])
+    unit = record.endpoint.service.unit
+    return table_html(["partition"], figures, [([_partition(part, unit)], part) for part in worst])
 
 
 def _predicted(record: RunRecord) -> str:

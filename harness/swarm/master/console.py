@@ -244,7 +244,7 @@ class ConsoleMessages:
     def table_is_loaded(self, entities: int) -> None:
         profile, plan = self._run.plan.profile, self._run.plan
         if not plan.loads:
-            why = f"nothing, because {plan.own_class} makes its own entities"
+            why = f"nothing, because {plan.own_class} makes its own {plan.kind.unit.many}"
             self.console.say(step(2, why))
             return
         what = self._run.accounts.kind.unit.counted(entities)

@@ -111,7 +111,7 @@ class RunTables:
         return self._housekeeping.do(doing, work, within_s=within_s, note=lambda: CTRL_C_ENDS)
 
     def _check_budget(self) -> None:
-        run = self._run
+        run, kind = self._run, self._run.plan.kind
         limit, accounts = run.plan.profile.limits.billable_transactions, len(run.accounts)
         if limit is None:
             return
@@ -123,8 +123,8 @@ class RunTables:
             each = " in each account" if accounts > 1 else ""
             raise SetupError(
                 f"limits.billable_transactions is {limit:,}, and {needed:,} are needed{each} to "
-                "make, load and delete the table: raise it, or load fewer entities "
-                "(keys.rows_per_partition)"
+                f"make, load and delete the {kind.store}: raise it, or load fewer "
+                f"{kind.unit.many} (keys.rows_per_partition)"
             )
         run.budgets.grant([limit - self._for_deleting] * accounts)
 
@@ -304,7 +304,8 @@ def load_table(
     """
     clock, loaded = run.clock, run.loaded
     loaded.total = total
-    doing = f"loading the {run.plan.kind.store}"
+    kind = run.plan.kind
+    doing = f"loading the {kind.store}"
     began = heard_s = clock()
     # Loading must not flood the account either.
     pacer = run.plan.profile.load_model.loading_pacer(run.accounts.kind)
@@ -325,7 +326,7 @@ def load_table(
             except BudgetSpent:
                 failures.append(
                     f"the budget limits.billable_transactions is used up by {doing}; "
-                    "raise it or load fewer entities (keys.rows_per_partition)"
+                    f"raise it or load fewer {kind.unit.many} (keys.rows_per_partition)"
                 )
                 return
             finally:

@@ -52,7 +52,8 @@ def test_a_queue_has_a_target_and_its_account_none() -> None:
     targets = QUEUES.targets
     assert targets is not None
     assert (targets.partition, targets.of_account) == (2000.0, None)
-    assert (targets.origin, targets.note, targets.word("account")) == ("published", "", "target")
+    assert (targets.origin, targets.note(QUEUES.unit)) == ("published", "")
+    assert targets.word("account") == "target"
     assert QUEUES.held_to(Targets(partition=4000.0, account=40000.0)) is QUEUES
     assert PUBLISHED.of_account == 20000.0
 
@@ -61,11 +62,11 @@ def test_targets_are_raised_by_those_of_their_service() -> None:
     """What one service publishes may be above what another does, and is not raised for that."""
     other = dataclasses.replace(STORAGE, targets=Targets(partition=5000.0, account=50000.0))
     assert other.targets is not None
-    assert (other.targets.origin, other.targets.note) == ("published", "")
+    assert (other.targets.origin, other.targets.note(other.unit)) == ("published", "")
     raised = other.held_to(Targets(partition=9000.0, account=50000.0)).targets
     assert raised is not None
     assert [raised.word("partition"), raised.word("account")] == ["raised target", "target"]
-    assert "The published ones are 5,000 and 50,000." in raised.note
+    assert "The published ones are 5,000 and 50,000." in raised.note(other.unit)
 
 
 def test_a_session_sends_to_one_service_in_azure_and_to_one_on_this_machine() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness.model.figures import percent
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation
+from harness.model.services.blobs import AZURITE_BLOBS
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 from harness.profile.checks.observed import TableKeys, matching_of, observe
 from harness.profile.checks.seen import Seen
@@ -50,7 +51,7 @@ def test_every_practice_names_who_says_so(practice: Any) -> None:
 
 
 def test_documents_disagree_about_long_keys() -> None:
-    """Over 512 characters it depends on the document, and Azurite refuses the run."""
+    """Over 512 characters it depends on the document, and only Azurite's tables refuse the run."""
     long = {"entity.size_bytes": 4096, "keys.partition_key": "p" * 512}
     seen, longer = seen_of(long), seen_of({**long, "keys.partition_key": "p" * 513})
     look, other = look_of("key-length", seen), look_of("key-length", longer)
@@ -58,6 +59,7 @@ def test_documents_disagree_about_long_keys() -> None:
     assert "The documents disagree whether the service takes it: 1,024" in other.why
     assert refused_keys(seen, AZURITE) is None
     assert refused_keys(longer, STORAGE) is None
+    assert refused_keys(longer, AZURITE_BLOBS) is None
     assert "513 characters" in str(refused_keys(longer, GATEWAY))
 
 
