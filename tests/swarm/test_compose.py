@@ -125,7 +125,8 @@ def stood_by(stand: Stand, stress: Stress) -> Stood:
     seen: list[str] = []
 
     def wait_for(service: str) -> None:
-        wait_until(lambda: healthy(service), f"{service} healthy")
+        # Each question is a process of its own.
+        wait_until(lambda: healthy(service), f"{service} healthy", every_s=0.3)
         seen.append(service)
 
     assert not healthy("azurite")
