@@ -63,7 +63,7 @@ COMMANDS = {
     "schema": ("schema.ShowSchema", "print the JSON Schema of what a command prints with --json"),
     "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
 }
-_GROUPS = {"azurite": "install or run the embedded table endpoint"}
+_GROUPS = {"azurite": "install or run the embedded Azurite"}
 _POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "gateway")
 """These commands need the signals, file locks and child processes of POSIX."""
 

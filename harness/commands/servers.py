@@ -10,6 +10,7 @@ import ssl
 import sys
 import tempfile
 from pathlib import Path
+from typing import get_args
 
 from harness.endpoint.address import address_of, kind_and_account
 from harness.endpoint.azurite import process as azurite
@@ -20,11 +21,10 @@ from harness.gateway.addresses import address_of as listen_address
 from harness.gateway.request_log import RequestLog
 from harness.gateway.server import run, serve
 from harness.model.errors import SetupError, printable_lines
-from harness.model.services.service import Service
+from harness.model.services import EMBEDDED, service_of
+from harness.model.services.service import Server, Service
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
-_AZURITE_PORT = 10002
-"""Azurite's own default port for tables."""
 _GATEWAY_PORT = 10102
 
 
@@ -44,17 +44,25 @@ class AzuriteInstall:
 
 
 class AzuriteStart:
-    """Runs an Azurite that keeps its data in memory, for several runs to share.
+    """Runs a server of Azurite that keeps its data in memory, for several runs to share.
 
-    A run without -H starts its own Azurite and does not need this.
+    It is that of tables, or the one that --server names. A run without -H starts its own Azurite
+    and does not need this.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
+            "--server",
+            choices=get_args(Server),
+            default="table",
+            help="the server to run; sessions queue and blob send to those of their name (default: "
+            "%(default)s)",
+        )
+        parser.add_argument(
             "--port",
             type=int,
-            default=_AZURITE_PORT,
-            help="port to listen on; 0 takes a free one (default: %(default)s)",
+            help="port to listen on; 0 takes a free one (default: 10002 for tables, 10001 for "
+            "queues, 10000 for blobs)",
         )
         parser.add_argument("--cert", type=Path, help="certificate (PEM); serves https")
         parser.add_argument("--key", type=Path, help="private key of the certificate (PEM)")
@@ -64,14 +72,20 @@ class AzuriteStart:
         if (args.cert is None) != (args.key is None):
             raise SetupError("--cert and --key must be given together")
         end_by_signal()
+        kind = service_of(args.server, emulated=True)
         try:
             with azurite.start_azurite(
-                port=args.port, cert=args.cert, key=args.key, log_path=args.log
+                port=kind.port if args.port is None else args.port,
+                cert=args.cert,
+                key=args.key,
+                log_path=args.log,
+                service=args.server,
             ) as process:
                 address = process.endpoint.url.rsplit("/", 1)[0]
                 print(f"Azurite {azurite.VERSION} listens at {address} (Ctrl-C ends it)")
                 print(f"account {process.endpoint.account}, with its published development key:")
-                print(f"  harness run PROFILE -H {address}    (no credentials needed)")
+                session = f" --session {kind.session}" if kind.session else ""
+                print(f"  harness run PROFILE -H {address}{session}    (no credentials needed)")
                 sys.stdout.flush()
                 process.wait()
         except KeyboardInterrupt:
@@ -91,7 +105,7 @@ class Gateway:
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--upstream",
-            default=f"http://127.0.0.1:{_AZURITE_PORT}",
+            default=f"http://127.0.0.1:{EMBEDDED.port}",
             metavar="URL|none",
             help="endpoint behind the gateway; none stores nothing (default: %(default)s)",
         )
@@ -153,8 +167,9 @@ class Gateway:
 
             def ready(url: str) -> None:
                 print(f"gateway {url} -> {args.upstream}, limits: {args.limits}")
-                if held.service.charges:
-                    stand_in = as_kind(emulator_endpoint(url), held.service)
+                service = held.service()
+                if service is not None and service.charges:
+                    stand_in = as_kind(emulator_endpoint(url), service)
                     print(f"endpoint: {stand_in.url} (SDKs take localhost for Cosmos DB)")
                 print(f"statistics: {url}{COUNTERS_PATH} (Ctrl-C ends it)")
                 if authority is not None:

@@ -272,7 +272,7 @@ def _options(args: argparse.Namespace) -> WatchOptions:
     if _NAME.fullmatch(args.name) is None:
         raise SetupError("--name has 1 to 80 letters, digits, dots, - or _")
     kind, described, host, account, remote = _endpoint(
-        args, behind=held.service if throttles else None
+        args, behind=held.service() if throttles else None
     )
     check_folder(args.out)
     known = resolve(args.profile).profile.endpoint if args.profile else EndpointSettings()

@@ -6,11 +6,9 @@ After a failed step, the steps that do not depend on it are still tried.
 from __future__ import annotations
 
 import datetime as dt
-import http.client
 import math
 import os
 import random
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import urlsplit
@@ -33,7 +31,7 @@ from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told, rec
 from harness.endpoint.admin.stores import leftovers
 from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import Endpoint, endpoint_from
-from harness.gateway.addresses import COUNTERS_PATH
+from harness.gateway.process import gateway_at
 from harness.model.errors import SetupError
 from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
@@ -52,7 +50,6 @@ _WORKERS_CLOCK_S = 5.0
 """A worker whose clock differs more from its master's is refused."""
 _LEFT_AFTER_S = 3600.0
 _WITHIN_S = 60.0
-_HEAD_BYTES = 4096
 
 
 class Examination:
@@ -201,7 +198,8 @@ class Examination:
         expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
         charges = seen is not None and seen.charges
-        if not self.remote and not charges and self._gateway():
+        address = f"{self._address.scheme}://{self._address.netloc}"
+        if not self.remote and not charges and gateway_at(address) is not None:
             behind = "an unknown server" if seen is None else seen.described
             text = f"a gateway of the harness, which can throttle, in front of {behind}"
             return judged("kind", text, figures={**figures, "gateway": True})
@@ -217,17 +215,6 @@ class Examination:
             sort = made.headers.get("x-ms-account-kind") or "not told by the service"
             text += f"; kind of account: {sort}"
         return judged("kind", text, figures=figures)
-
-    def _gateway(self) -> bool:
-        """Whether a gateway of the harness answers on this machine."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        url = f"{self._address.scheme}://{self._address.netloc}{COUNTERS_PATH}"
-        try:
-            with opener.open(url, timeout=2.0) as response:
-                head: bytes = response.read(_HEAD_BYTES)
-        except (OSError, ValueError, http.client.HTTPException):
-            return False
-        return b"behind a gateway that enforces limits" in head
 
     def _permissions(
         self, endpoint: Endpoint, tried: list[Tried], keys: list[Tried]

@@ -61,6 +61,17 @@ class GatewayAnswer(NamedTuple):
     length: int | None = None
 
 
+class Unpassed(NamedTuple):
+    """A request that the gateway answers in place of an endpoint, and the time of the answer."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    asked: Asked
+    now: dt.datetime
+
+
 def refusal(
     status: int,
     scope: Scope,
@@ -102,10 +113,9 @@ def page(status: int, text: str, content_type: str = "text/plain") -> GatewayAns
     )
 
 
-def acknowledged(
-    asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
-) -> GatewayAnswer:
+def acknowledged(request: Unpassed) -> GatewayAnswer:
     """Return the success of a write that was not executed."""
+    asked, headers, now = request.asked, request.headers, request.now
     common = usual_headers(headers, str(uuid.uuid4()))
     etag = f"W/\"datetime'{quote(f'{now:%Y-%m-%dT%H:%M:%S.%f}0Z')}'\""
     if asked.kind is Kind.TRANSACTION:
@@ -125,33 +135,27 @@ def acknowledged(
     return GatewayAnswer(
         status=201,
         headers=common | {"ETag": etag, "Content-Type": _json_type(headers)},
-        body=body,
+        body=request.body,
     )
 
 
-def unstored(
-    method: str,
-    target: str,
-    asked: Asked,
-    headers: Mapping[str, str],
-    body: bytes,
-    now: dt.datetime,
-) -> GatewayAnswer:
+def unstored(request: Unpassed) -> GatewayAnswer:
     """Return the response of a gateway without an endpoint: writes succeed, reads find nothing."""
+    method, asked, headers, now = request.method, request.asked, request.headers, request.now
     if asked.writes:
-        return acknowledged(asked, headers, body, now)
+        return acknowledged(request)
     if asked.kind is Kind.POINT_QUERY:
         message = "The specified resource does not exist."
         return error(404, "ResourceNotFound", message, headers, now)
     common = usual_headers(headers, str(uuid.uuid4()))
     typed = common | {"Content-Type": _json_type(headers)}
-    about_tables = target.partition("?")[0].rpartition("/")[2].startswith("Tables")
+    about_tables = request.target.partition("?")[0].rpartition("/")[2].startswith("Tables")
     if asked.kind is Kind.QUERY or (about_tables and method == "GET"):
         return GatewayAnswer(status=200, headers=typed, body=b'{"value":[]}')
     if about_tables and method in ("POST", "DELETE"):
         if method == "DELETE" or headers.get("Prefer") == "return-no-content":
             return GatewayAnswer(status=204, headers=common)
-        return GatewayAnswer(status=201, headers=typed, body=body)
+        return GatewayAnswer(status=201, headers=typed, body=request.body)
     message = "Without an endpoint the gateway responds to requests about tables and entities only."
     return error(501, "NotImplemented", message, headers, now)
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from harness.gateway import answers
-from harness.gateway.answers import GatewayAnswer
+from harness.gateway.answers import GatewayAnswer, Unpassed
 from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.headers import Headers
 from harness.gateway.model import Decision, Model
@@ -67,23 +67,13 @@ class Dialect:
             decision.status, decision.scope, headers, now, retry_after_ms=wait_ms
         )
 
-    def acknowledged(
-        self, asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
-    ) -> GatewayAnswer:
+    def acknowledged(self, request: Unpassed) -> GatewayAnswer:
         """Return the success of a write that was not executed."""
-        return answers.acknowledged(asked, headers, body, now)
+        return answers.acknowledged(request)
 
-    def unstored(
-        self,
-        method: str,
-        target: str,
-        asked: Asked,
-        headers: Mapping[str, str],
-        body: bytes,
-        now: dt.datetime,
-    ) -> GatewayAnswer:
+    def unstored(self, request: Unpassed) -> GatewayAnswer:
         """Return the answer without an endpoint: writes succeed, reads find nothing."""
-        return answers.unstored(method, target, asked, headers, body, now)
+        return answers.unstored(request)
 
     def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the body of a request as Azurite understands it."""

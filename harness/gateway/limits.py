@@ -28,7 +28,7 @@ from harness.model.physical_partitions import (
     MAX_ROW_KEY_BYTES,
 )
 from harness.model.services import service_throttling
-from harness.model.services.service import PUBLISHED, Service
+from harness.model.services.service import PUBLISHED, Server, Service
 from harness.model.target import UNLIMITED_PER_S, Throughput
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
@@ -203,10 +203,9 @@ class GatewayLimits(_Part):
         """The limits in request units; None where entities are limited."""
         return self.cosmos
 
-    @property
-    def service(self) -> Service:
-        """What an Azurite is behind these limits."""
-        return service_throttling(in_units=self.cosmos is not None)
+    def service(self, server: Server = "table") -> Service | None:
+        """What a server of Azurite is behind these limits; None where they are not for it."""
+        return service_throttling(server, in_units=self.cosmos is not None)
 
     def provisioned(self, throughput: Throughput) -> Self:
         """The same limits with what is known to be provisioned, if they are in request units."""

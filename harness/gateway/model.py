@@ -64,6 +64,7 @@ class Model:
         shared: Whether other gateways pass writes to the same tables.
 
     Attributes:
+        limits: All settings of the limits, as given.
         storage: The limits of Storage; None if there are none, or those of Cosmos DB.
         units: The limits of Cosmos DB, in request units; None for those of Storage.
     """
@@ -77,6 +78,7 @@ class Model:
         looks_ahead: bool = True,
         shared: bool = False,
     ) -> None:
+        self.limits = limits
         self.slow_s = limits.faults.slow_s
         self._started_s = now_s
         self._refusal = limits.refusal

@@ -10,20 +10,24 @@ import ssl
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from harness.gateway.addresses import COUNTERS_PATH
+from harness.gateway.addresses import COUNTERS_PATH, check_upstream
 from harness.gateway.limits import GatewayLimits, load_limits
 from harness.model.errors import SetupError
-from harness.model.process import ChildProcess
+from harness.model.process import ChildProcess, bounded
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 20.0
 _COUNTERS_WITHIN_S = 5.0
 _MOST_OUTPUT_BYTES = 64 * 1024
+_MOST_PAGE_BYTES = 64 * 1024 * 1024
+_FOUND_WITHIN_S = 2.0
 
 
 class GatewayProcess(ChildProcess):
@@ -42,6 +46,31 @@ class GatewayProcess(ChildProcess):
         return read_counters(self.url)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoundGateway:
+    """A gateway that somebody else started, ``before`` an endpoint; see `gateway_at`."""
+
+    url: str
+    limits: GatewayLimits
+    before: str
+
+    def counters(self) -> bytes:
+        """See `read_counters`."""
+        return read_counters(self.url)
+
+
+def gateway_at(url: str) -> FoundGateway | None:
+    """The gateway that listens at ``url``, if one does and tells its limits within 2 s."""
+    try:
+        content = bounded(partial(read_counters, url, within_s=_FOUND_WITHIN_S), _FOUND_WITHIN_S)
+        page = json.loads(content)
+        limits = GatewayLimits.model_validate_json(json.dumps(page["limits"]))
+        check_upstream(page["upstream"])
+        return FoundGateway(url, limits, page["upstream"])
+    except (SetupError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
 def read_counters(
     url: str, authority: Path | None = None, *, within_s: float = _COUNTERS_WITHIN_S
 ) -> bytes:
@@ -57,8 +86,10 @@ def read_counters(
     try:
         opener = urllib.request.build_opener(*handlers)
         with opener.open(url + COUNTERS_PATH, timeout=within_s) as response:
-            content: bytes = response.read()
+            content: bytes = response.read(_MOST_PAGE_BYTES)
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         raise SetupError(f"the gateway at {url} does not respond: {error}") from error
     return content
 

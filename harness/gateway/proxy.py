@@ -19,6 +19,7 @@ from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.answers import (
     CorsAnswers,
     GatewayAnswer,
+    Unpassed,
     UpstreamBroken,
     is_preflight,
     permission,
@@ -211,8 +212,7 @@ class Proxy:
     def _fail_unsent(self, received: Received, fault: InjectedFault) -> Reply:
         request, now = received.request, self._now()
         if fault is InjectedFault.UNAPPLIED_WRITE:
-            body = _unpacked(request)
-            answer = received.dialect.acknowledged(received.asked, request.headers, body, now)
+            answer = received.dialect.acknowledged(self._unpassed(received))
             return self._reply(received, answer, "fault", fault)
         self._model.not_done(received.asked, self._clock())
         if fault is InjectedFault.RESET:
@@ -277,11 +277,14 @@ class Proxy:
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""
         request = received.request
-        method, headers = request.method, request.headers
-        if is_preflight(method, headers):
-            return permission(headers)
-        body, now, asked = _unpacked(request), self._now(), received.asked
-        return received.dialect.unstored(method, request.target, asked, headers, body, now)
+        if is_preflight(request.method, request.headers):
+            return permission(request.headers)
+        return received.dialect.unstored(self._unpassed(received))
+
+    def _unpassed(self, received: Received) -> Unpassed:
+        request, body = received.request, _unpacked(received.request)
+        about = request.method, request.target, request.headers, body
+        return Unpassed(*about, received.asked, self._now())
 
     async def _look_ahead(
         self, ahead: LookAhead, ask: Callable[..., Awaitable[GatewayAnswer]], headers: Headers
@@ -382,7 +385,12 @@ class Proxy:
         if request.target == COUNTERS_PATH:
             upstream = "none" if self._upstream is None else self._upstream.url
             text = self.counters.to_json(
-                address=self._address, upstream=upstream, moves=moves, moved=moved, units=units
+                address=self._address,
+                upstream=upstream,
+                limits=self._model.limits.model_dump(mode="json"),
+                moves=moves,
+                moved=moved,
+                units=units,
             )
             return answers.page(200, text, "application/json")
         if request.target == METRICS_PATH:

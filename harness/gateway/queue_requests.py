@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, unquote
 from xml.sax.saxutils import escape
 
 from harness.gateway import answers
-from harness.gateway.answers import GatewayAnswer
+from harness.gateway.answers import GatewayAnswer, Unpassed
 from harness.gateway.dialect import Dialect
 from harness.gateway.headers import Headers
 from harness.gateway.requests import NOTHING, Asked
@@ -35,7 +35,7 @@ _MESSAGES = "messages"
 _XML = "application/xml"
 _SERVICES = tuple(one for one in SERVICES if one.store == "queue")
 _HOSTS = (".queue.localhost", *(suffix for one in _SERVICES for suffix in one.hosts))
-_SERVERS = tuple(one.server_header for one in _SERVICES)
+_SERVERS = tuple(one.server_header for one in _SERVICES if one.server_header)
 _KINDS = {
     # Method, and whether the id of a message follows.
     ("POST", False): Kind.PUT_MESSAGE,
@@ -148,14 +148,13 @@ class QueueDialect(Dialect):
         text = f"<Error><Code>{error['code']}</Code><Message>{message}</Message></Error>"
         return _in_xml(answer.status, answer.headers, text)
 
-    def acknowledged(
-        self, asked: Asked, headers: Mapping[str, str], body: bytes, now: dt.datetime
-    ) -> GatewayAnswer:
-        made = answers.usual_headers(headers, str(uuid.uuid4()))
+    def acknowledged(self, request: Unpassed) -> GatewayAnswer:
+        kind, now = request.asked.kind, request.now
+        made = answers.usual_headers(request.headers, str(uuid.uuid4()))
         receipt, shown = uuid.uuid4().hex, email.utils.format_datetime(now, usegmt=True)
-        if asked.kind is Kind.DELETE_MESSAGE:
+        if kind is Kind.DELETE_MESSAGE:
             return GatewayAnswer(204, made)
-        if asked.kind is Kind.UPDATE_MESSAGE:
+        if kind is Kind.UPDATE_MESSAGE:
             more = {"x-ms-popreceipt": receipt, "x-ms-time-next-visible": shown}
             return GatewayAnswer(204, made | more)
         expires = email.utils.format_datetime(now + _KEPT_FOR, usegmt=True)
@@ -167,25 +166,18 @@ class QueueDialect(Dialect):
         )
         return _in_xml(201, made, text)
 
-    def unstored(
-        self,
-        method: str,
-        target: str,
-        asked: Asked,
-        headers: Mapping[str, str],
-        body: bytes,
-        now: dt.datetime,
-    ) -> GatewayAnswer:
+    def unstored(self, request: Unpassed) -> GatewayAnswer:
+        method, asked = request.method, request.asked
         if asked.writes:
-            return self.acknowledged(asked, headers, body, now)
-        made = answers.usual_headers(headers, str(uuid.uuid4()))
+            return self.acknowledged(request)
+        made = answers.usual_headers(request.headers, str(uuid.uuid4()))
         if asked.receives:
             return _in_xml(200, made, "<QueueMessagesList />")
         if asked.partition_key is not None and method in ("PUT", "DELETE"):
             return GatewayAnswer(201 if method == "PUT" else 204, made)
         if asked.partition_key is not None and method in ("GET", "HEAD"):
             return GatewayAnswer(200, made | {"x-ms-approximate-messages-count": "0"})
-        return super().unstored(method, target, asked, headers, body, now)
+        return super().unstored(request)
 
 
 def _in_xml(status: int, headers: Mapping[str, str], text: str) -> GatewayAnswer:

@@ -392,10 +392,13 @@ def _gateway_note(record: RunRecord) -> str:
     if part is None:
         return "The gateway throttles by its own limits, which may differ from these targets."
     rates = [f"{number(rate)} per {rule}" for rule, rate in part.rates.items()]
-    held = f"The gateway allows {listed(rates).replace(' ', ' entities/s ', 1)}."
+    unit = record.endpoint.service.unit.rate
+    held = f"The gateway allows {listed(rates).replace(' ', f' {unit} ', 1)}."
     published = next((one.target for one in record.partitions if one.target is not None), None)
-    if published is None or published == part.partition_per_s or record.account.target is None:
+    if published is None or published == part.partition_per_s:
         return held
+    if record.account.target is None:
+        return f"{held} The published target is {number(published)} per partition."
     raised = RAISED in (target_word(record), target_word(record, "account"))
     word = f"{RAISED}s" if raised else "published targets"
     return (

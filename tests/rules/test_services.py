@@ -43,7 +43,7 @@ KNOW = {
 NAME = re.compile(r"cosmos|blob|queues", re.IGNORECASE)
 CONSTANTS = {
     *("STORAGE", "AZURITE", "GATEWAY", "COSMOS", "COSMOS_EMULATOR"),
-    *("AZURE_BLOBS", "AZURITE_BLOBS", "QUEUES", "AZURITE_QUEUES"),
+    *("AZURE_BLOBS", "AZURITE_BLOBS", "QUEUES", "AZURITE_QUEUES", "QUEUE_GATEWAY"),
 }
 ALONE = {"cosmos", "blob", "cosmos-emulator", "azure-blobs", "azurite-blobs", "azurite-queues"}
 """Texts that mean a service wherever they are; the other names are subcommands and labels too."""

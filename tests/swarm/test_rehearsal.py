@@ -60,6 +60,34 @@ def test_moves_are_seen_while_the_run_goes_on() -> None:
     assert (len(before.moves), len(after.moves)) == (0, 2)
 
 
+class QueuePage:
+    """A gateway to queues: two of the run, and one of somebody else."""
+
+    limits = GatewayLimits()
+    asked = 0
+
+    def counters(self) -> str:
+        of = {"requests": self.asked, "exact": True, "result": "refused", "rule": "partition"}
+        queues = ("run-mail", "run-orders", "theirs")
+        rows = [{"table": "(queues)", "partition": name, **of, "sent": "503"} for name in queues]
+        return json.dumps({"counts": rows, "moves": []})
+
+
+def test_a_queue_has_the_name_of_its_partition() -> None:
+    """Without that of the run before it; what others do with their queues counts nowhere."""
+    page = QueuePage()
+    rehearsal = Rehearsal(cast(GatewayProcess, page), "run", ["-mail", "-orders"], str)
+    rehearsal.begin(100.0)
+    page.asked = 3
+    rehearsal.end()
+    enforced = rehearsal.enforced()
+    assert enforced is not None
+    assert enforced.refusals == {"partition": 6}
+    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")), full=True)
+    [refused] = (line.split() for line in text.splitlines() if " 503 " in line)
+    assert refused == ["(other)", "503", "6", "0"]
+
+
 def test_a_profile_learns_what_is_provisioned_at_the_stand_in() -> None:
     """A profile that does not say it gets the stand-in's throughput; one that fits stays."""
     limits = GatewayLimits(

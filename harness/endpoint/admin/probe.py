@@ -124,7 +124,7 @@ def check(
     if told.server != endpoint.kind.server:
         raise SetupError(
             f"the server at {endpoint.host} is a {told.server} service{told.reached}, and not a "
-            f"{endpoint.kind.server} service: check -H"
+            f"{endpoint.kind.server} service: check -H and --session"
         )
     # The service's clock minus this machine's, within about a second.
     skew_s = None if response.date_s is None else response.date_s - time.time()

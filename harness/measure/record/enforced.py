@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import pydantic
@@ -107,18 +107,11 @@ class EnforcedPart(RecordPart):
         return min(self.rates.values()) < UNLIMITED_PER_S
 
 
-def refusals_of(
-    rows: Iterable[Mapping[str, Any]], tables: Container[str] | None = None
-) -> Counter[str]:
-    """The requests that a gateway refused by a limit, by its rule.
-
-    Args:
-        tables: Names of the tables that count; None is all.
-    """
+def refusals_of(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """The requests that a gateway refused by a limit, by its rule."""
     refused: Counter[str] = Counter()
     for row in rows:
-        of_limit = row["result"] == "refused" and row["rule"] in RULES
-        if of_limit and (tables is None or row["table"] in tables):
+        if row["result"] == "refused" and row["rule"] in RULES:
             refused[row["rule"]] += row["requests"]
     return refused
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
-from harness.model.services.queues import AZURITE_QUEUES, QUEUES
+from harness.model.services.queues import AZURITE_QUEUES, QUEUE_GATEWAY, QUEUES
 from harness.model.services.service import Server, Service
 from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
 
 SERVICES = (
     *(STORAGE, AZURITE, GATEWAY),
     *(AZURE_BLOBS, AZURITE_BLOBS),
-    *(QUEUES, AZURITE_QUEUES),
+    *(QUEUES, AZURITE_QUEUES, QUEUE_GATEWAY),
     *(COSMOS, COSMOS_EMULATOR),
 )
 USUAL = STORAGE
@@ -59,6 +59,10 @@ def service_provisioned(*, in_units: bool) -> Service:
     return COSMOS if in_units else USUAL
 
 
-def service_throttling(*, in_units: bool) -> Service:
-    """What the embedded server becomes behind the gateway, by what its limits count."""
-    return COSMOS_EMULATOR if in_units else GATEWAY
+def service_throttling(server: Server, *, in_units: bool) -> Service | None:
+    """What a server of Azurite is behind the gateway; None where the gateway has no such limits.
+
+    ``in_units`` tells that its limits are in request units.
+    """
+    behind = (COSMOS_EMULATOR,) if in_units else (one for one in SERVICES if one.models_targets)
+    return next((one for one in behind if one.server == server), None)

@@ -53,7 +53,16 @@ AZURITE_QUEUES = dataclasses.replace(
     hosts=(),
     server_header="azurite-queue",
 )
-
+QUEUE_GATEWAY = dataclasses.replace(
+    AZURITE_QUEUES,
+    name="queue-gateway",
+    described="Azurite's queues behind a gateway that enforces limits",
+    throttles=True,
+    models_targets=True,
+    origin="Azurite's queues behind a gateway that enforces limits.",
+    selectable=False,
+    server_header="",
+)
 
 MOST_QUEUES = 200
 """Of one run, which creates and deletes each by a request, and counts each by itself."""

@@ -28,6 +28,7 @@ from harness import startup
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.admin.housekeeping import Housekeeping, HousekeepingEnded
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
+from harness.gateway.process import FoundGateway, GatewayProcess
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.process import steady_clock
@@ -43,7 +44,7 @@ from harness.swarm.master.console import Console, ConsoleMessages
 from harness.swarm.master.embedded import EmbeddedServers
 from harness.swarm.master.load_monitor import LoadMonitor
 from harness.swarm.master.master_run import Cause, Ending, MasterRun, Phase
-from harness.swarm.master.rehearsal import Rehearsal, provisioned
+from harness.swarm.master.rehearsal import Rehearsal, found_gateway, provisioned
 from harness.swarm.master.results import RunFiles, record_of
 from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
@@ -131,7 +132,10 @@ class Conductor:
     def prepare(self, named: NamedProfile) -> None:
         """Plan the next run. Nothing is changed yet; an impossible run raises a `SetupError`."""
         options = self.environment.parsed_options
-        gateway = None if self._embedded is None else self._embedded.gateway
+        if self._embedded is not None:
+            gateway: GatewayProcess | FoundGateway | None = self._embedded.gateway
+        else:
+            gateway, self.accounts = found_gateway(self.accounts)
         if gateway is not None:
             named = provisioned(named, gateway.limits)
         named, preparation = read_trace(

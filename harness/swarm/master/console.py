@@ -180,7 +180,7 @@ def _print_object(output: CommandOutput) -> None:
 
 
 class ConsoleMessages:
-    """The messages of one run. ``rehearsal`` is None without an embedded gateway."""
+    """The messages of one run. ``rehearsal`` is None without a gateway."""
 
     def __init__(self, run: MasterRun, console: Console, rehearsal: Rehearsal | None) -> None:
         self._run = run

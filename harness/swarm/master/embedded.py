@@ -19,7 +19,8 @@ from harness.gateway.limits import limits_for, limits_path, load_limits
 from harness.gateway.process import GatewayProcess, start_gateway
 from harness.model.errors import SetupError
 from harness.model.process import this_process_runs_on
-from harness.model.services import EMBEDDED, service_of_session
+from harness.model.services import EMBEDDED, server_of_session, service_of_session
+from harness.model.services.service import Service
 from harness.model.target import Throughput
 from harness.swarm.master.master_run import MasterRun
 
@@ -53,29 +54,26 @@ class EmbeddedServers:
         other limits is replaced. A session that does not send to tables has another
         server of Azurite. A `SetupError` says why a server cannot be started.
         """
-        only = service_of_session(session)
-        if only is not None and throttling is not None:
-            raise SetupError(
-                f"--throttling starts a gateway to tables, and session {session} sends to "
-                f"{only.partitions}: leave --throttling out"
-            )
         if throttling is None and (throttling := limits_for(throughput)) is not None:
             say(
                 "The profile is for Azure Cosmos DB, so its stand-in is used: Azurite with "
                 f"--throttling {throttling}"
             )
         limits = None if throttling is None else limits_path(throttling)
-        # Checks the limits before anything is started.
-        kind = EMBEDDED if limits is None else load_limits(limits).service
-        if only is not None:
-            kind = only
+        kind: Service | None = service_of_session(session) or EMBEDDED
+        if limits is not None:
+            # Checks the limits before anything is started.
+            kind = load_limits(limits).service(server_of_session(session))
+        if kind is None:
+            raise SetupError(
+                f"the limits {throttling} are not for a {server_of_session(session)} service, to "
+                f"which session {session} sends: choose another session, or leave --throttling out"
+            )
         atexit.register(self.stop)
         if self._azurite is not None and self._azurite.service != kind.server:
             self.stop()
         if self._azurite is None:
             self._azurite = start_azurite(service=kind.server)
-        if only is not None:
-            return self._azurite.endpoint
         wanted = None if limits is None else (limits, throughput)
         if self.gateway is not None and wanted != self._gateway_of:
             self.gateway.stop()

@@ -1,4 +1,4 @@
-"""Compares the counts of the embedded gateway with the record of a run.
+"""Compares the counts of the gateway with the record of a run.
 
 The gateway counts its responses, the harness the responses that it received. The record does not
 count loading, so the gateway's counts are read when the load begins and when it is over.
@@ -12,14 +12,19 @@ import dataclasses
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from harness.endpoint.accounts import Accounts
+from harness.endpoint.endpoint import as_kind
+from harness.gateway.addresses import on_this_machine
 from harness.gateway.limits import GatewayLimits
-from harness.gateway.process import GatewayProcess
+from harness.gateway.process import FoundGateway, GatewayProcess, gateway_at
 from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.figures import counted, number
 from harness.model.operation import FOLDED, WHOLE_TABLE
+from harness.model.partition import QUEUE_TABLE
 from harness.model.request_units import HUNDREDTHS, RU
 from harness.profile.profile_loader import NamedProfile
 from harness.report.answers import attempts_words
@@ -54,20 +59,18 @@ class _Counted:
 
 
 class Rehearsal:
-    """One run through the embedded gateway; ``name`` returns a partition's name in the record."""
+    """One run through a gateway; ``name`` returns a partition's name in the record."""
 
     def __init__(
         self,
-        gateway: GatewayProcess,
+        gateway: GatewayProcess | FoundGateway,
         table: str,
         suffixes: Iterable[str],
         name: Callable[[str], str],
     ) -> None:
         self._gateway = gateway
         self._name = name
-        self._tables = {table + suffix: suffix for suffix in suffixes}
-        # Partitions without a row of their own have an empty table.
-        self._counted_tables = {*self._tables, ""}
+        self._suffixes = {table + suffix: suffix for suffix in suffixes}
         self._before, self._after = _Counted(), _Counted()
         self._began_s = 0.0
         self._problem = ""
@@ -176,33 +179,56 @@ class Rehearsal:
     def _page(self) -> _Counted:
         page = json.loads(self._gateway.counters())
         counts, charged, lost, exact = Counts(), Counts(), 0, set()
-        for row in page["counts"]:
+        rows = [row for row in page["counts"] if self._counts(row["table"], row["partition"])]
+        for row in rows:
             table, key = row["table"], row["partition"]
-            folded = table == "" and key == FOLDED
-            if table in self._tables or folded:
-                if not folded:
-                    key = self._named(table, WHOLE_TABLE if key is None else key)
-                status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
-                counts[key, status] += row["requests"]
-                if status == NO_ANSWER:
-                    lost += row.get(HUNDREDTHS, 0)
-                else:
-                    charged[key, ""] += row.get(HUNDREDTHS, 0)
-                if row["exact"]:
-                    exact.add(key)
+            if table:
+                key = self._named(table, WHOLE_TABLE if key is None else key)
+            status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
+            counts[key, status] += row["requests"]
+            if status == NO_ANSWER:
+                lost += row.get(HUNDREDTHS, 0)
+            else:
+                charged[key, ""] += row.get(HUNDREDTHS, 0)
+            if row["exact"]:
+                exact.add(key)
         return _Counted(
             counts=counts,
             charged=charged,
             lost=lost,
             exact=frozenset(exact),
             moves=page["moves"],
-            refusals=refusals_of(page["counts"], self._counted_tables),
+            refusals=refusals_of(rows),
             splits=page.get("splits", []),
         )
 
+    def _counts(self, table: str, key: str | None) -> bool:
+        """Whether a row is of the run; partitions without one of their own have an empty table."""
+        store = key if table == QUEUE_TABLE else table
+        return store in self._suffixes or (table, key) == ("", FOLDED)
+
     def _named(self, table: str, key: str) -> str:
-        suffix = self._tables.get(table)
+        if table == QUEUE_TABLE:
+            # Its name ends with a hyphen and the partition.
+            return self._name(self._suffixes.get(key, f"-{key}")[1:])
+        suffix = self._suffixes.get(table)
         return self._name(f"{suffix}/{key}" if suffix else key)
+
+
+def found_gateway(accounts: Accounts) -> tuple[FoundGateway | None, Accounts]:
+    """The gateway of the harness that a run on this machine meets, and what is behind it.
+
+    A stand-in for Cosmos DB is known by its answers, and one before another machine is not Azurite.
+    """
+    first, *others = accounts
+    if first.remote or others:
+        return None, accounts
+    found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}")
+    if found is None or found.limits.units is not None:
+        return None, accounts
+    here = on_this_machine(found.before)
+    kind = found.limits.service(first.kind.server) if here else None
+    return (None, accounts) if kind is None else (found, Accounts((as_kind(first, kind),)))
 
 
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
-from harness.gateway.limits import limits_path
-from harness.gateway.process import start_gateway
+from harness.gateway.limits import limits_path, load_limits
+from harness.gateway.process import gateway_at, start_gateway
 from harness.model.errors import SetupError
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +32,17 @@ def test_it_answers_until_it_is_stopped() -> None:
     with pytest.raises(SetupError, match="does not respond"):
         gateway.counters()
     gateway.stop()
+
+
+def test_its_limits_are_known_by_its_address() -> None:
+    """A run with -H finds them; a server that is none, or nothing, has none."""
+    with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
+        found = gateway_at(gateway.url)
+        assert found is not None
+        assert (found.limits, found.before) == (load_limits(PUBLISHED), "none")
+        assert found.counters() == gateway.counters()
+        assert gateway_at(f"{gateway.url}/elsewhere") is None
+    assert gateway_at(gateway.url) is None
 
 
 def test_its_pages_are_read_under_its_own_names_alone() -> None:

@@ -28,7 +28,7 @@ def point(key: str, table: str = "table") -> Asked:
 def told(counters: Counters) -> dict[str, Any]:
     """The page."""
     page: dict[str, Any] = json.loads(
-        counters.to_json(address="here", upstream="there", moves=(), moved=0)
+        counters.to_json(address="here", upstream="there", limits={}, moves=(), moved=0)
     )
     return page
 
@@ -83,7 +83,9 @@ def test_a_move_names_its_table_as_the_counts_do() -> None:
     move = Move(
         at_s=1.0, until_s=2.0, table="orders", partition_key="p", from_server=0, to_server=1
     )
-    page = json.loads(counters.to_json(address="here", upstream="there", moves=[move], moved=1))
+    page = json.loads(
+        counters.to_json(address="here", upstream="there", limits={}, moves=[move], moved=1)
+    )
     assert [found["table"] for found in page["moves"]] == ["Orders"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.endpoint.protocol.responses import read_error
 from harness.gateway import answers
-from harness.gateway.answers import GatewayAnswer
+from harness.gateway.answers import GatewayAnswer, Unpassed
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import MessageScan
 from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
@@ -298,7 +298,7 @@ def test_without_an_endpoint_messages_are_acknowledged() -> None:
     def answered(method: str, path: str) -> GatewayAnswer:
         target = f"/account/orders{path}"
         asked = dialect.read(method, target, {}, b"")
-        return dialect.own(dialect.unstored(method, target, asked, {}, b"", NOW))
+        return dialect.own(dialect.unstored(Unpassed(method, target, {}, b"", asked, NOW)))
 
     message = ElementTree.fromstring(answered("POST", "/messages").body).find("QueueMessage")
     assert message is not None
