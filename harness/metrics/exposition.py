@@ -198,6 +198,8 @@ class RunState(Collector):
             yield from _accounts(families, exposed.snapshot, exposed.load)
         if exposed.snapshot.request_units is not None:
             yield from _request_units(families, exposed.snapshot, exposed.throughput)
+        if exposed.snapshot.has_messages:
+            yield from _messages(families, exposed.snapshot, exposed.counted_until_s)
         yield _durations(exposed.run_id, exposed.snapshot)
         yield _percentiles(exposed.run_id, exposed.snapshot)
         yield from _key_ranges(families, exposed.snapshot.heat, exposed.counted_until_s)
@@ -357,6 +359,24 @@ def _request_units(
     )
 
 
+def _messages(families: Families, snapshot: Snapshot, until_s: int) -> Iterator[Metric]:
+    """What queues hold, and how long their messages wait."""
+    parts = [(label, part.messages) for label, part in _labelled(snapshot)]
+    yield families.gauge(
+        "aztables_backlog_messages",
+        "Messages that the run put and did not delete, by queue.",
+        (((label,), messages.backlog) for label, messages in parts if messages is not None),
+        ("partition",),
+    )
+    seconds = range(until_s - OVER_S, until_s)
+    yield families.value(
+        "aztables_oldest_message_seconds",
+        f"Age of the oldest message that a get returned in the last {OVER_S} seconds, by the clock "
+        "of the service, which tells whole seconds; 0 without any.",
+        max(snapshot.oldest_ms.get(second, 0) for second in seconds) / 1000,
+    )
+
+
 def _attempts(
     parts: Sequence[tuple[str, CountedPartition | CountedAccount]],
     snapshot: Snapshot,
@@ -445,38 +465,9 @@ def _percentiles(run: str, snapshot: Snapshot) -> Metric:
     return family
 
 
-class RangeRate(NamedTuple):
-    """The rates of a range of keys, which is named by its first key."""
-
-    first: str
-    entities_per_s: float
-    throttled_per_s: float
-
-
-def range_rates(heat: HeatPart, until_s: int) -> list[RangeRate]:
-    """The mean rates of the last whole columns of a heat map, in key order.
-
-    There are none while no column is whole. The counts are complete before ``until_s``, a UTC
-    second; seconds behind the last column count as 0.
-    """
-    whole = (until_s - heat.start) // heat.width_s
-    begin = max(0, whole - -(-OVER_S // heat.width_s))
-    seconds = (whole - begin) * heat.width_s
-    if seconds <= 0:
-        return []
-    return [
-        RangeRate(
-            row.first,
-            sum(row.entities[begin:whole]) / seconds,
-            sum(row.throttled[begin:whole]) / seconds,
-        )
-        for row in heat.ranges
-    ]
-
-
 def _key_ranges(families: Families, heat: HeatPart | None, until_s: int) -> Iterator[Metric]:
     """Gauges, because ranges are merged as a run goes on: where one ends, a counter would jump."""
-    rates = [] if heat is None else range_rates(heat, until_s)
+    rates = [] if heat is None else heat.rates(until_s, OVER_S)
     labelled = [((partition_label(rate.first),), rate) for rate in rates]
     yield families.gauge(
         "aztables_key_range_entities_per_second",

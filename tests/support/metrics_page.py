@@ -162,6 +162,8 @@ WHOLE = exposed(
     result("p0"),
     result("p1", attempts=(BUSY, OK)),
     result("p1", attempts=(REFUSED, CHARGED)),
+    result("orders", kind=Kind.PUT_MESSAGE),
+    result("orders", kind=Kind.GET_MESSAGES, oldest_s=3.0),
     course=ENDED,
     load=LOAD,
 )

@@ -47,6 +47,8 @@ class SeriesPoint:
         costliest: Those of the partition with the highest RU/s.
         backing_off_us: Microseconds that operations done in this second waited before retries.
         queued_us: Microseconds that they waited for a connection.
+        kept: Messages that were put, minus those that were deleted.
+        oldest_ms: Age of the oldest message that a get returned.
     """
 
     second: int
@@ -62,6 +64,8 @@ class SeriesPoint:
     costliest: int = 0
     backing_off_us: int = 0
     queued_us: int = 0
+    kept: int = 0
+    oldest_ms: int = 0
     answered: int = 0
     waited: int = 0
 
@@ -111,6 +115,9 @@ class Snapshot:
     Counts, the series, the heat map and latencies over time cover the whole run. Rates and
     latencies cover the window, the UTC seconds from ``start`` to before ``end``. Every part has
     request units if the service charged any, and no part otherwise.
+
+    Attributes:
+        oldest_ms: Age of the oldest message that a get returned, by UTC second, where above 0.
     """
 
     start: int
@@ -132,6 +139,12 @@ class Snapshot:
     service_over_time: LatencyCoursePart | None
     response_over_time: LatencyCoursePart | None
     request_units: RequestUnitsPart | None = None
+    oldest_ms: Mapping[int, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether any partition is a queue."""
+        return any(part.messages is not None for part in self.partitions)
 
     @property
     def length_s(self) -> int:
@@ -348,6 +361,7 @@ def snapshot_of(
         service_over_time=service_over_time,
         response_over_time=response_over_time,
         request_units=request_units_of(tally.series["charges"], start, end) if charged else None,
+        oldest_ms=dict(tally.series["oldest_ms"].items()),
         **overall.views(),
     )
 

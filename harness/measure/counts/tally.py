@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, PlainSerializer
 
 from harness.measure.counts.latency import Latencies
-from harness.measure.counts.time_course import PerSecond, Slots
+from harness.measure.counts.time_course import MostPerSecond, PerSecond, Slots
 from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import THROTTLING_STATUSES, Attempt, AttemptKey, Outcome, Result
 
@@ -25,6 +25,9 @@ PARTITION_DIGITS = 2
 
 _TRANSACTION = Kind.TRANSACTION
 _QUERY = Kind.QUERY
+_GET = Kind.GET_MESSAGES
+_KEPT = {Kind.PUT_MESSAGE: 1, Kind.DELETE_MESSAGE: -1}
+"""What a message adds to the backlog of its queue."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -252,6 +255,7 @@ SERIES = (
     "charges",
     "backing_off_us",
     "queued_us",
+    "kept",
 )
 """The counts by second, besides the entities of each name and the throttled attempts."""
 ANSWERED, WAITED = "answered", "waited"
@@ -261,7 +265,8 @@ LONG_S = 0.3
 
 
 def _series() -> dict[str, PerSecond]:
-    return {**_seconds_of(SERIES), ANSWERED: Slots(), WAITED: Slots()}
+    marks = {ANSWERED: Slots(), WAITED: Slots()}
+    return {**_seconds_of(SERIES), "oldest_ms": MostPerSecond(), **marks}
 
 
 @dataclasses.dataclass(slots=True)
@@ -338,6 +343,10 @@ class Tally:
         kind = self.kinds[label]
         if kind.kind is _QUERY:
             kind.add_missed(results)
+        elif kept := _KEPT.get(kind.kind):
+            series["kept"].add(second, kept * entities)
+        elif kind.kind is _GET:
+            series["oldest_ms"].add(second, max(int(one.oldest_s * 1000) for one in results))
 
     def add_sums(
         self,

@@ -142,6 +142,16 @@ class PerSecond:
         return self._base + best, (sums[min(best + width, len(sums) - 1)] - sums[best]) / width
 
 
+class MostPerSecond(PerSecond):
+    """The largest amount of each UTC second, in place of a sum."""
+
+    __slots__ = ()
+
+    def add(self, second: int, amount: int) -> None:
+        """Note an amount, which is not negative."""
+        PerSecond.add(self, second, max(0, amount - self.at(second)))
+
+
 class Slots(PerSecond):
     """Which of the `SLOTS` of each UTC second are marked, a bit each. A mark is set once."""
 

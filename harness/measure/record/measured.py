@@ -124,7 +124,7 @@ _Target = Annotated[float, pydantic.Field(ge=1)]
 """Entities per second."""
 
 
-_Units = Annotated[float | None, pydantic.Field(exclude_if=lambda rate: rate is None)]
+_IfKnown = Annotated[float | None, pydantic.Field(exclude_if=lambda value: value is None)]
 
 
 class SeriesPart(RecordPart):
@@ -143,6 +143,9 @@ class SeriesPart(RecordPart):
         others_percent: Of processes that do not belong to the run, likewise.
         request_units: Charged by Cosmos DB; None, and not in the JSON, where none were in the run.
         costliest_request_units: Those of the partition with the highest RU/s of the window.
+        backlog: Messages that the run had put and not deleted at the end of these seconds; None,
+            and not in the JSON, where there were no queues, and in a stream.
+        oldest_ms: Age of the oldest message that a get returned in these seconds, likewise.
     """
 
     t: int
@@ -160,8 +163,10 @@ class SeriesPart(RecordPart):
     cpu_percent: float | None = None
     machine_percent: float | None = None
     others_percent: float | None = None
-    request_units: _Units = None
-    costliest_request_units: _Units = None
+    request_units: _IfKnown = None
+    costliest_request_units: _IfKnown = None
+    backlog: _IfKnown = None
+    oldest_ms: _IfKnown = None
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ In JSON a row of counts over time is one string such as ``"12 0 7"``, to be smal
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import pydantic
 
@@ -54,6 +54,14 @@ class KeyRangePart(RecordPart):
     latency_us: CountRow = ()
 
 
+class RangeRate(NamedTuple):
+    """The rates of a range of keys, which is named by its first key."""
+
+    first: str
+    entities_per_s: float
+    throttled_per_s: float
+
+
 class HeatPart(RecordPart):
     """Key range x time: exact sums of the whole run under load.
 
@@ -75,6 +83,26 @@ class HeatPart(RecordPart):
             known = more if any(more) else ()
             _require_columns((row.entities, row.throttled, *known), self.columns)
         return self
+
+    def rates(self, until_s: int, over_s: int) -> list[RangeRate]:
+        """The mean rates of the last whole columns that cover ``over_s`` seconds, in key order.
+
+        There are none while no column is whole. The counts are complete before ``until_s``, a UTC
+        second; seconds behind the last column count as 0.
+        """
+        whole = (until_s - self.start) // self.width_s
+        begin = max(0, whole - -(-over_s // self.width_s))
+        seconds = (whole - begin) * self.width_s
+        if seconds <= 0:
+            return []
+        return [
+            RangeRate(
+                row.first,
+                sum(row.entities[begin:whole]) / seconds,
+                sum(row.throttled[begin:whole]) / seconds,
+            )
+            for row in self.ranges
+        ]
 
 
 class LatencyCoursePart(RecordPart):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -209,7 +210,12 @@ def measured_fields(evidence: Evidence, hosts: Sequence[str] = ()) -> dict[str, 
         "operations": tuple(OperationPart.recorded(part) for part in snapshot.operations),
         "request_units": whole
         and whole.held_against(provisioned and provisioned * max(1, len(snapshot.accounts))),
-        "series": series_parts(snapshot.series, evidence.generator, charged=whole is not None),
+        "series": series_parts(
+            snapshot.series,
+            evidence.generator,
+            charged=whole is not None,
+            messages=snapshot.has_messages,
+        ),
         "heat": snapshot.heat,
         "service_over_time": snapshot.service_over_time,
         "response_over_time": snapshot.response_over_time,
@@ -232,16 +238,27 @@ def _account_part(snapshot: Snapshot, of_each: float | None) -> AccountPart:
 
 
 def series_parts(
-    points: Sequence[SeriesPoint], generator: SampledGenerator, *, charged: bool = False
+    points: Sequence[SeriesPoint],
+    generator: SampledGenerator,
+    *,
+    charged: bool = False,
+    messages: bool = False,
 ) -> tuple[SeriesPart, ...]:
     """The time series with at most `MOST_SERIES_POINTS` points, all of the same width.
 
-    If the service ``charged`` request units, they are in every point.
+    Every point has request units if the service ``charged`` any, and the backlog of queues if
+    ``messages`` were counted.
     """
     width = -(-len(points) // MOST_SERIES_POINTS) or 1
+    groups = [points[first : first + width] for first in range(0, len(points), width)]
+    parts = tuple(_series_part(group, generator, charged=charged) for group in groups)
+    if not messages:
+        return parts
+    backlogs = itertools.accumulate(sum(point.kept for point in group) for group in groups)
+    ages = (max(point.oldest_ms for point in group) for group in groups)
     return tuple(
-        _series_part(points[first : first + width], generator, charged=charged)
-        for first in range(0, len(points), width)
+        part.model_copy(update={"backlog": backlog, "oldest_ms": age})
+        for part, backlog, age in zip(parts, backlogs, ages, strict=True)
     )
 
 

@@ -34,6 +34,7 @@ def charts(record: RunRecord) -> dict[str, Chart]:
         made["chart-throttling"] = _throttling(record)
         made["chart-waiting"] = _waiting(record)
         made["chart-backlog"] = _backlog(record)
+        made.update(_of_messages(record))
         made["chart-generator"] = _generator(record)
     if (heat := record.heat) is not None and heat.ranges:
         unit = record.endpoint.service.unit
@@ -180,6 +181,21 @@ def _backlog(record: RunRecord) -> Chart | None:
     if any(dropped):
         lines.append(_course(record, "dropped/s", "asked", "dropped/s", dropped))
     return over_run(record, Chart(title="Backlog: operations due and not sent", lines=lines))
+
+
+def _of_messages(record: RunRecord) -> dict[str, Chart]:
+    """The backlog of all queues, and the age of the oldest message; empty without queues."""
+    backlogs = [point.backlog for point in record.series]
+    if None in backlogs:
+        return {}
+    ages = [(point.oldest_ms or 0) / 1000 for point in record.series]
+    waiting = _course(record, "backlog", "waiting", "messages", backlogs, "area")
+    oldest = _course(record, "oldest message", "waiting", "s", ages)
+    made = {
+        "chart-messages": Chart(title="Backlog: messages put and not deleted", lines=[waiting]),
+        "chart-age": Chart(title="Age of the oldest message that was got", lines=[oldest]),
+    }
+    return {name: over_run(record, chart) for name, chart in made.items()}
 
 
 def _generator(record: RunRecord) -> Chart | None:

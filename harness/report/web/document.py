@@ -125,6 +125,11 @@ SECTIONS = (
                 "chart-backlog",
                 reads="A growing backlog: operations become due faster than they are sent.",
             ),
+            Block(
+                "chart-messages",
+                reads="A growing backlog: consumers are slower than producers.",
+            ),
+            Block("chart-age", reads="How long messages wait until a consumer gets them."),
             Block("chart-generator"),
             Block("course", "Throttling, moves and outages", folded=True),
         ),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.record.over_time import HeatPart, KeyRangePart
-from harness.metrics.exposition import OVER_S, range_rates
+from harness.metrics.exposition import OVER_S
 from tests.support.metrics_page import START, WHOLE, rendered
 
 
@@ -38,7 +38,7 @@ def test_a_range_is_the_mean_of_its_last_whole_columns(
     width_s: int, entities: tuple[int, ...], until: int, expected: float | None
 ) -> None:
     """Columns of five seconds or more, the one that is still filling left out."""
-    rates = range_rates(heat(width_s, *entities), START + until)
+    rates = heat(width_s, *entities).rates(START + until, OVER_S)
     assert [rate.entities_per_s for rate in rates] == ([] if expected is None else [expected])
     assert [rate.throttled_per_s for rate in rates] == ([] if expected is None else [expected])
 
@@ -58,7 +58,7 @@ def test_ranges_add_up_to_what_was_counted(counted: list[tuple[str, int, int]], 
         made.add(key, START + second, entities)
     view = made.view()
     assert view is not None
-    rates = range_rates(view, START + until)
+    rates = view.rates(START + until, OVER_S)
     first = view.start - START
     begin = max(first, until - OVER_S)
     inside = sum(count for _, second, count in counted if begin <= second < until)

@@ -123,6 +123,7 @@ def test_everything_has_its_place_on_the_page() -> None:
     made = {*shown["parts"], *shown["charts"]}
     assert made - {"head"} <= set(IDS)
     absent = {"scans", "pointers", "accounts", "service-log", "chart-rate", "chart-waiting"}
+    absent |= {"chart-messages", "chart-age"}
     assert set(IDS) - made == absent, "which this record has nothing for"
 
 
