@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.commands.common import ONE_OBJECT, Progress, duration
 from harness.commands.records import read_record, record_files
 from harness.endpoint.address import address_of, kind_and_account
+from harness.endpoint.sessions import require_sendable
 from harness.measure.record.findings import RecordPart
 from harness.model.errors import SetupError
 from harness.model.services import (
@@ -22,14 +23,15 @@ from harness.model.services import (
 )
 from harness.model.services.service import Service
 from harness.profile.build.plan import plan_of
-from harness.profile.build.workload import read_trace
+from harness.profile.build.workload import read_trace, settings_problem
 from harness.profile.checks.key_lists import read_keys
-from harness.profile.checks.observed import observe
+from harness.profile.checks.observed import Observed, observe
 from harness.profile.checks.recorded import seen_in
 from harness.profile.designs import GROUPS, group_of, question_of
 from harness.profile.practices.checklist import findings_of, of_severity
 from harness.profile.practices.practice import Severity
 from harness.profile.profile_loader import (
+    NamedProfile,
     resolve,
     shipped_directory,
     shipped_names,
@@ -40,6 +42,7 @@ from harness.report.export.output import CommandOutput
 from harness.report.terminal.checklist import Checked, check_json, check_text, facts_of
 from harness.report.terminal.page import Page
 from harness.report.terminal.plan import plan_json, plan_text
+from harness.trace.replay.preparation import Preparation
 
 _MOST_WIDTH = 110
 _VIOLATED = 1
@@ -155,8 +158,17 @@ def _checked_profile(args: argparse.Namespace) -> Checked:
         resolve(args.profile, args.overrides), Progress("reading the trace")
     )
     kind = _kind_of(args, named.profile)
-    seen = observe(named.profile, kind=kind, preparation=preparation).seen()
+    seen = _observed(named, kind, preparation).seen()
     return Checked(name=named.name, question=named.profile.question, seen=seen)
+
+
+def _observed(named: NamedProfile, kind: Service, preparation: Preparation | None) -> Observed:
+    """What a run of the profile would send; a `SetupError` if its session cannot."""
+    observed = observe(named.profile, kind=kind, preparation=preparation)
+    session = named.profile.session.kind
+    problem = settings_problem(named.profile, service_of_session(session))
+    require_sendable(named.name, session, problem, (sent.example for sent in observed.sent))
+    return observed
 
 
 def _checked_keys(args: argparse.Namespace) -> Checked:
@@ -214,7 +226,8 @@ class PlanRun:
         named = resolve(args.profile, args.overrides, run_time_s=args.run_time)
         named, preparation = read_trace(named, Progress("reading the trace"))
         kind = _kind_of(args, named.profile)
-        plan = plan_of(named.profile, kind, preparation=preparation)
+        observed = _observed(named, kind, preparation)
+        plan = plan_of(named.profile, kind, observed)
         said = named.name, named.profile.question, plan
         if args.json:
             print(plan_json(*said), end="")

@@ -16,14 +16,14 @@ from harness.endpoint.accounts import Accounts, Credentials, accounts_from
 from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import as_kind
 from harness.endpoint.session import SessionOptions
-from harness.endpoint.sessions import operation_problem
+from harness.endpoint.sessions import require_sendable
 from harness.model.errors import SetupError
 from harness.model.partition import spread_problem
 from harness.model.process import Clock
 from harness.model.services import service_named, service_of_session
 from harness.model.services.service import Service
 from harness.profile.build.scenarios import fingerprint
-from harness.profile.build.workload import retry_of
+from harness.profile.build.workload import retry_of, settings_problem
 from harness.profile.checks.observed import Observed
 from harness.profile.profile_loader import NamedProfile, parse
 from harness.profile.settings.schema import Profile
@@ -217,11 +217,8 @@ def require_possible(plan: RunPlan, observed: Observed) -> None:
     """Raise a `SetupError` if the session of the run cannot make the operations of the profile."""
     only = service_of_session(plan.session)
     problem = None if only is None else _setting_problem(plan, only)
-    if problem is None and not plan.own_class:
-        problems = (operation_problem(plan.session, sent.example) for sent in observed.sent)
-        problem = next((one for one in problems if one is not None), None)
-    if problem is not None:
-        raise SetupError(f"{plan.name} cannot use session {plan.session}: {problem}")
+    examples = () if plan.own_class else (sent.example for sent in observed.sent)
+    require_sendable(plan.name, plan.session, problem, examples)
 
 
 def _setting_problem(plan: RunPlan, only: Service) -> str | None:
@@ -234,18 +231,9 @@ def _setting_problem(plan: RunPlan, only: Service) -> str | None:
         )
     if len(plan.tables) > 1 and not only.store_each:
         return "its workload has several tables"
-    if plan.profile.audit.enabled:
-        return "audit.enabled compares rows of tables"
     if only.store_each and plan.traced_properties is not None:
         return "--trace records operations on rows of tables"
-    if only.store_each and plan.profile.entity.compress:
-        return "entity.compress makes bytes, and a message has a text"
-    if plan.profile.entity.compress:
-        return (
-            "entity.compress makes lines of different lengths, and a range of lines is read as a "
-            "range of bytes"
-        )
-    return None
+    return settings_problem(plan.profile, only)
 
 
 def require_spreadable(named: NamedProfile, observed: Observed) -> None:

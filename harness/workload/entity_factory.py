@@ -187,9 +187,9 @@ class EntityFactory:
         return {**made, **added}
 
     def message(self, number: int) -> str:
-        """The text of a message, of the wanted size in ASCII: run id and number, filled up."""
-        head = f"{self._run_id} {number} "
-        missing = max(0, self.size_bytes - len(head))
+        """The text of a message, of the wanted size in ASCII: its number and the run, filled up."""
+        head = f"{number} {self._run_id} "[: self.size_bytes]
+        missing = self.size_bytes - len(head)
         if self._payload is None:
             return head + "x" * missing
         return head + self._payload.text(missing, number)

@@ -1,7 +1,7 @@
 """The classes of the kinds of sessions; see `harness.model.sessions`."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.endpoint.accounts import AccountsSession
 from harness.endpoint.session import SessionOptions, TableSession
@@ -10,6 +10,7 @@ from harness.endpoint.sessions.queue import QueueSession, queue_problem
 from harness.endpoint.sessions.sdk import SdkSession
 from harness.endpoint.sessions.sdk_default import SdkDefaultSession
 from harness.endpoint.sessions.wire import WireSession
+from harness.model.errors import SetupError
 from harness.model.operation import Operation
 from harness.model.sessions import SDK, TABLE_SESSIONS, session_named
 
@@ -38,6 +39,18 @@ def _table_problem(operation: Operation) -> str | None:
     if not operation.kind.on_messages:
         return None
     return f"the operation {operation.label!r} is one on messages: use session queue"
+
+
+def require_sendable(
+    name: str, kind: str, problem: str | None, operations: Iterable[Operation]
+) -> None:
+    """A `SetupError` about ``name`` if a session of a kind cannot send its operations.
+
+    ``problem`` is the one of its settings, if there is one.
+    """
+    problems = (operation_problem(kind, operation) for operation in operations)
+    if (found := problem or next(filter(None, problems), None)) is not None:
+        raise SetupError(f"{name} cannot use session {kind}: {found}")
 
 
 def loading_session(kind: str) -> str:

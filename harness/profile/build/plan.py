@@ -14,12 +14,10 @@ from harness.measure.record.origin import ReplayedKind, ReplayPart
 from harness.model.operation import Kind
 from harness.model.services.service import Service
 from harness.profile.build.workload import entity_sizes, most_transactions
-from harness.profile.checks.observed import Sent, observe
-from harness.profile.checks.prediction import SAMPLE
+from harness.profile.checks.observed import Observed, Sent, observe
 from harness.profile.checks.seen import ChargesSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile
-from harness.trace.replay.preparation import Preparation
 
 # Sizes as azure-data-tables sends them with a shared key and Azurite answers them, about.
 _REQUEST_BYTES = 460
@@ -160,15 +158,10 @@ class Plan(PlanFigures):
         return most if self.budget is None else min(most, self.budget)
 
 
-def plan_of(
-    profile: Profile,
-    endpoint: Service,
-    sample: int = SAMPLE,
-    preparation: Preparation | None = None,
-) -> Plan:
-    """What a run of ``profile`` would do, estimated from ``sample`` operations; see `observe`."""
+def plan_of(profile: Profile, endpoint: Service, seen: Observed | None = None) -> Plan:
+    """What a run of ``profile`` would do, by operations that were ``seen``; None observes some."""
     endpoint = profile.endpoint.of(endpoint)
-    seen = observe(profile, sample, endpoint, preparation)
+    seen = seen or observe(profile, kind=endpoint)
     each = seen.entities / seen.operations
     load = profile.load_model
     peak_per_s = load.highest_per_s(endpoint, each)

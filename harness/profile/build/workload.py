@@ -74,6 +74,22 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
     return stored_size(*key, properties), wire_bytes(*key, properties)
 
 
+def settings_problem(profile: Profile, service: Service | None) -> str | None:
+    """Why settings do not fit to a service without tables; None where they do, and for tables."""
+    if service is None:
+        return None
+    if profile.audit.enabled:
+        return "audit.enabled compares rows of tables"
+    if not profile.entity.compress:
+        return None
+    if service.store_each:
+        return "entity.compress makes bytes, and a message has a text"
+    return (
+        "entity.compress makes lines of different lengths, and a range of lines is read as a range "
+        "of bytes"
+    )
+
+
 def _loading_size(profile: Profile) -> int:
     """Entities of a loading transaction: as many as are allowed, and fit into it."""
     _, on_the_wire = entity_sizes(profile, EXAMPLE_RUN_ID)

@@ -13,6 +13,7 @@ from harness.measure.verdict.conditions import parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES, key_problem
 from harness.model.errors import echoed
 from harness.model.figures import counted
+from harness.model.services import service_of_session
 from harness.profile.load.model import Load, LoadModel, Replay
 from harness.profile.load.registry import asked_for
 from harness.profile.load.search import Search
@@ -37,6 +38,7 @@ def _default_mix(known: dict[str, Any]) -> parts.Mix:
     return parts.Mix(point_query=50, upsert_merge=40, transaction=10)
 
 
+_EXAMPLE_KEYS = "p0", "0-00000000"
 _Name = Annotated[str, Field(min_length=1)]
 _Condition = Annotated[str, pydantic.AfterValidator(_condition)]
 
@@ -231,25 +233,29 @@ def _transaction_rows(profile: Profile) -> Iterator[str]:
         )
 
 
-def _transaction_size(profile: Profile) -> Iterator[str]:
-    if not profile.mixed or profile.key_problems:
+def _sizes(profile: Profile) -> Iterator[str]:
+    service = service_of_session(profile.session.kind)
+    if service is not None and service.store_each:
+        # A message has its text alone, of any length.
         return
-    design = profile.design
-    key, new = design.key(0, 0), design.new(0, 0, 1)
-    row_key = max(key.row_key, new.row_key, key=len)
-    for setting, text in (("partition_key", new.partition_key), ("row_key", row_key)):
-        if problem := key_problem(text):
-            yield f"keys.{setting}: {echoed(text)} {problem}"
-            return
-    factory = profile.entity.factory(parts.EXAMPLE_RUN_ID)
+    keys = _EXAMPLE_KEYS
+    if profile.mixed and not profile.key_problems:
+        design = profile.design
+        key, new = design.key(0, 0), design.new(0, 0, 1)
+        row_key = max(key.row_key, new.row_key, key=len)
+        for setting, text in (("partition_key", new.partition_key), ("row_key", row_key)):
+            if problem := key_problem(text):
+                yield f"keys.{setting}: {echoed(text)} {problem}"
+                return
+        keys = key.partition_key, row_key
     try:
-        properties = factory.properties(key.partition_key, row_key, 0)
+        properties = profile.entity.factory(parts.EXAMPLE_RUN_ID).properties(*keys, 0)
     except ValueError as error:
         yield f"entity.size_bytes: {error}"
         return
     operations = profile.transaction.operations
-    one = wire_bytes(key.partition_key, row_key, properties) + PART_OVERHEAD_BYTES
-    if profile.mix.transaction > 0 and operations * one > MAX_TRANSACTION_BYTES:
+    one = wire_bytes(*keys, properties) + PART_OVERHEAD_BYTES
+    if profile.mixed and profile.mix.transaction > 0 and operations * one > MAX_TRANSACTION_BYTES:
         yield (
             f"transaction.operations x entity.size_bytes: {operations} operations of about "
             f"{one:,} bytes are over the 4 MiB that a transaction may have"
@@ -264,6 +270,6 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Profile], Iterator[str]]], ...] = 
     (frozenset({"fields", "keys", "scenario"}), _scenario_keys),
     (frozenset({"replay", "scenario", "mix", "fields", "keys"}), _replay),
     (frozenset({"scenario", "fields", "keys", "mix", "transaction"}), _keys_and_mix),
-    (frozenset({"scenario", "fields", "keys", "mix", "transaction", "entity"}), _transaction_size),
+    (frozenset({"scenario", "fields", "keys", "mix", "transaction", "entity"}), _sizes),
 )
 """The rules, each with the parts of a profile that it depends on."""

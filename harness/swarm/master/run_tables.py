@@ -116,7 +116,8 @@ class RunTables:
         if limit is None:
             return
         # The first request is the probe. One of several accounts gets at least its equal part.
-        needed = 1 + -(-self.loading_requests // accounts) + self._for_deleting
+        loading = self.loading_requests * run.accounts.kind.requests_each
+        needed = 1 + -(-loading // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit < needed:

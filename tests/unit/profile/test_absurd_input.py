@@ -167,7 +167,7 @@ def used(seeds: range, most_used: int) -> tuple[int, int]:
         planned += 1
         try:
             findings_of(observe(profile, SAMPLE).seen())
-            plan = plan_of(profile, STORAGE, SAMPLE)
+            plan = plan_of(profile, STORAGE)
             plan_text("odd", profile.question, plan, Page(width=90, colour=False, ascii_only=False))
         except SetupError:
             refused += 1

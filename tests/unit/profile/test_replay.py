@@ -11,6 +11,7 @@ from harness.model.errors import SetupError
 from harness.model.services.storage import STORAGE
 from harness.profile.build.plan import plan_of
 from harness.profile.build.workload import read_trace, require_same_trace, source_of
+from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import NamedProfile, parse, resolve
 from harness.trace.reader import files_of
 from harness.trace.replay.source import ReplaySource
@@ -105,7 +106,7 @@ def test_the_recorded_order_has_a_rate(path: Path, unit: str) -> None:
 def test_the_plan_is_exact(path: Path) -> None:
     """Operations, requests and rows are counted, not estimated."""
     named, preparation = read_trace(replay(path))
-    plan = plan_of(named.profile, STORAGE, preparation=preparation)
+    plan = plan_of(named.profile, STORAGE, observe(named.profile, preparation=preparation))
     assert preparation is not None
     assert plan.operations == OPERATIONS
     assert sum(kind.share * OPERATIONS for kind in plan.kinds) == pytest.approx(OPERATIONS)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.model.errors import SetupError
 from harness.model.operation import MESSAGE_TEXT, Kind, Message, Operation
@@ -54,6 +56,15 @@ def test_the_partition_of_a_mix_is_the_queue() -> None:
     assert observed.tables == ("-orders", "-payments", "-mail")
     shares = observed.prediction
     assert shares.hottest_share == pytest.approx(1 / 3)
+
+
+@given(st.integers(1, 200), st.integers(1, 10**6), st.floats(0.01, 1))
+def test_a_message_has_the_wanted_size(size: int, number: int, compressible: float) -> None:
+    """Also one that is too short for the name of the run, or for the smallest entity."""
+    of = profile(entity={"size_bytes": size, "compressible": compressible})
+    text = of.entity.factory(RUN).message(number)
+    assert len(text.encode()) == size
+    assert text.startswith(f"{number} "[:size])
 
 
 def test_messages_are_deleted_once_they_were_got() -> None:

@@ -12,6 +12,7 @@ from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, STORAGE
 from harness.profile.build.plan import Plan, plan_of
+from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import parse, resolve
 from tests.support.command import Command
 from tests.support.keys import sized_settings
@@ -23,7 +24,8 @@ LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40
 def planned(endpoint: Service = STORAGE, **parts: Any) -> Plan:
     parts["load"] = {**LOAD, **parts.get("load", {})}
     content = {"question": "Why?", "mix": {"point_query": 1, "upsert_merge": 1}, **parts}
-    return plan_of(parse(content, source="a test"), endpoint, sample=2000)
+    profile = parse(content, source="a test")
+    return plan_of(profile, endpoint, observe(profile, 2000, endpoint))
 
 
 def both(plan: Plan, what: str) -> float:
@@ -101,7 +103,9 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
     """A request reads 4 MiB of lines of a blob, in place of 1,000 entities of a table."""
     log = resolve("log-in-blobs").profile
     reads = {
-        kind: next(one for one in plan_of(log, kind, sample=500).kinds if one.kind.reads)
+        kind: next(
+            one for one in plan_of(log, kind, observe(log, 500, kind)).kinds if one.kind.reads
+        )
         for kind in (AZURITE, AZURITE_BLOBS)
     }
     assert [one.requests for one in reads.values()] == [2.0, 1.0]
@@ -111,7 +115,7 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
 def test_the_price_of_a_run_on_blobs_has_a_request_for_each_new_blob() -> None:
     """An append may create its blob before: the most that a run costs is twice that of a table."""
     log = resolve("log-in-blobs").profile
-    table, blobs = (plan_of(log, kind, sample=500) for kind in (STORAGE, AZURE_BLOBS))
+    table, blobs = (plan_of(log, kind, observe(log, 500, kind)) for kind in (STORAGE, AZURE_BLOBS))
     assert blobs.most_loading == 2 * table.most_loading
     assert blobs.most_load == 2 * table.most_load
 
@@ -236,5 +240,5 @@ def test_what_was_read_from_a_file_is_shown(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     fields = '# Why?\n[fields.city]\nfrom = "cities.csv"\n[keys]\npartition_key = "{city}"\n'
     mine.write_text(f"{fields}[mix]\ninsert = 1\n", encoding="utf-8")
-    planned = plan_of(resolve(str(mine)).profile, AZURITE, 100)
+    planned = plan_of(resolve(str(mine)).profile, AZURITE)
     assert planned.values == (("city", "3 values of cities.csv, 'city' to 'rome'"),)
