@@ -77,43 +77,6 @@ def test_both_ways_are_compared(stress: Stress, command: Command) -> None:
     assert "log-in-blobs on Azurite's blobs (emulator" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ("--profile", "log-in-blobs", "-H", "https://name.table.core.windows.net"),
-            "name.table.core.windows.net is an address of Azure Table storage; a blob service",
-        ),
-        (
-            ("--profile", "log-in-tables", "-H", f"https://{BLOB_HOST}", "--remote-ok", ACCOUNT),
-            "to which only session blob sends; a table service looks like https://ACCOUNT.table",
-        ),
-        (
-            ("--profile", "log-in-blobs", "-H", f"https://{BLOB_HOST}"),
-            f"the environment has no credential for {ACCOUNT}",
-        ),
-        (("--profile", "log-in-blobs", "--throttling", "demo"), "leave --throttling out"),
-        (("--profile", "log-in-blobs", "--table", "Mine"), "--table names a table"),
-        (
-            ("--profile", "log-in-blobs", "--set", "entity.compress=true"),
-            "entity.compress makes lines of different lengths",
-        ),
-        (
-            ("--profile", "key-spread", "--session", "blob"),
-            "key-spread cannot use session blob: the operation",
-        ),
-    ],
-)
-def test_what_blobs_cannot_do_is_refused(
-    stress: Stress, arguments: tuple[str, ...], sentence: str
-) -> None:
-    """Exit code 2, with one sentence that says why; nothing is sent."""
-    process = stress("--headless", *arguments)
-    with gevent.Timeout(60):
-        assert process.wait() == 2, process.said
-    assert sentence in " ".join(process.said.split())
-
-
 BUDGET = 60
 LIFE_S = 12.0
 """Tokens are renewed after 7 s, so once in a run."""
