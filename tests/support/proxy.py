@@ -109,8 +109,8 @@ class Proxy:
 
     @property
     def of_entities(self) -> list[Seen]:
-        """The requests about entities."""
-        return [seen for seen in self.seen if not seen.of_table]
+        """The requests about entities, without the question whether there is a gateway."""
+        return [seen for seen in self.seen if not (seen.of_table or seen.path.startswith("/-/"))]
 
     @contextlib.contextmanager
     def gone(self) -> Iterator[None]:

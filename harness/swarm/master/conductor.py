@@ -132,11 +132,8 @@ class Conductor:
     def prepare(self, named: NamedProfile) -> None:
         """Plan the next run. Nothing is changed yet; an impossible run raises a `SetupError`."""
         options = self.environment.parsed_options
-        if self._embedded is not None:
-            gateway: GatewayProcess | FoundGateway | None = self._embedded.gateway
-        else:
-            gateway, self.accounts = found_gateway(self.accounts)
-        if gateway is not None:
+        gateway: GatewayProcess | FoundGateway | None = None
+        if self._embedded is not None and (gateway := self._embedded.gateway) is not None:
             named = provisioned(named, gateway.limits)
         named, preparation = read_trace(
             named, self._console.reading, into_one_table=options.table is not None
@@ -164,14 +161,14 @@ class Conductor:
         run = MasterRun(plan, self.accounts, steady_clock(), aliases)
         run.refused_messages = refusals_of(self.environment.runner).since()
         run.preparation = preparation
-        rehearsal = None
-        if gateway is not None:
-            rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
-            run.enforced = rehearsal.enforced()
-        shown = ConsoleMessages(run, self._console, rehearsal)
+        shown = ConsoleMessages(run, self._console)
         tables = RunTables(run, shown, self._housekeeping)
         tables.check()
+        gateway = gateway or found_gateway(run)
         self.accounts = run.accounts
+        if gateway is not None:
+            shown.rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
+            run.enforced = shown.rehearsal.enforced()
         if not own_class:
             # What an own class will send is not known.
             run.take_observed(observed)

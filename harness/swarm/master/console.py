@@ -182,10 +182,11 @@ def _print_object(output: CommandOutput) -> None:
 class ConsoleMessages:
     """The messages of one run. ``rehearsal`` is None without a gateway."""
 
-    def __init__(self, run: MasterRun, console: Console, rehearsal: Rehearsal | None) -> None:
+    rehearsal: Rehearsal | None = None
+
+    def __init__(self, run: MasterRun, console: Console) -> None:
         self._run = run
         self.console = console
-        self._rehearsal = rehearsal
         self._earlier: Snapshot | None = None
         self._latencies: dict[str, LatencyHistogram] = {}
         self._search_step = 0
@@ -281,17 +282,17 @@ class ConsoleMessages:
                     f"The run time ends the replay after {window:,.0f} of {whole_s:,.0f} s"
                 )
         self._next_live_s = run.epoch_s + LIVE_EVERY_S
-        if self._rehearsal is not None:
-            self._rehearsal.begin(run.epoch_s)
+        if self.rehearsal is not None:
+            self.rehearsal.begin(run.epoch_s)
 
     def load_progress(self, now_s: float, users: int, workers: int) -> None:
         """Show a line with the figures of the last few seconds, every 5 s."""
         if now_s < self._next_live_s:
             return
         self._next_live_s += LIVE_EVERY_S
-        if self._rehearsal is not None:
-            self._rehearsal.follow()
-            self._run.enforced = self._rehearsal.enforced()
+        if self.rehearsal is not None:
+            self.rehearsal.follow()
+            self._run.enforced = self.rehearsal.enforced()
         run, now = self._run, int(now_s)
         # Reports come every second, so the counts of the last second are incomplete.
         snapshot = run.redacted(
@@ -379,9 +380,9 @@ class ConsoleMessages:
     # Step 4: the result.
 
     def load_ends(self) -> None:
-        if self._rehearsal is not None:
-            self._rehearsal.end()
-            self._run.enforced = self._rehearsal.enforced()
+        if self.rehearsal is not None:
+            self.rehearsal.end()
+            self._run.enforced = self.rehearsal.enforced()
         self.console.say(step(4, f"the run ended by {self._run.ended_by}"))
         if self._run.epoch_s:
             for worker in self._run.silent_workers:
@@ -437,8 +438,8 @@ class ConsoleMessages:
             return
         full = self.console.full
         text = (summary if full else compact)(record, self.console.page)
-        if self._rehearsal is not None:
-            text += f"\n\n{self._rehearsal.text(record, full=full)}"
+        if self.rehearsal is not None:
+            text += f"\n\n{self.rehearsal.text(record, full=full)}"
         folder = path.parent
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         kept = path if path.name in names else "none, because it could not be written"

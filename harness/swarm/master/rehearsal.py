@@ -28,6 +28,7 @@ from harness.model.partition import QUEUE_TABLE
 from harness.model.request_units import HUNDREDTHS, RU
 from harness.profile.profile_loader import NamedProfile
 from harness.report.answers import attempts_words
+from harness.swarm.master.master_run import MasterRun
 
 NO_ANSWER = "no whole answer"
 _SHOWN = 24
@@ -215,20 +216,27 @@ class Rehearsal:
         return self._name(f"{suffix}/{key}" if suffix else key)
 
 
-def found_gateway(accounts: Accounts) -> tuple[FoundGateway | None, Accounts]:
-    """The gateway of the harness that a run on this machine meets, and what is behind it.
+def found_gateway(run: MasterRun) -> FoundGateway | None:
+    """The gateway that a run with -H on this machine meets; the run gets its kind.
 
-    A stand-in for Cosmos DB is known by its answers, and one before another machine is not Azurite.
+    Where there is none, the question costs a transaction of the endpoint. A stand-in for Cosmos DB
+    is known by its answers, and one before another machine is not Azurite.
     """
-    first, *others = accounts
-    if first.remote or others:
-        return None, accounts
+    if not run.may_meet_gateway:
+        return None
+    [(first, budget)] = run.paid_accounts
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}")
+    if found is None:
+        # The request went to the endpoint.
+        budget.take()
     if found is None or found.limits.units is not None:
-        return None, accounts
+        return None
     here = on_this_machine(found.before)
     kind = found.limits.service(first.kind.server) if here else None
-    return (None, accounts) if kind is None else (found, Accounts((as_kind(first, kind),)))
+    if kind is None:
+        return None
+    run.recognise(Accounts((as_kind(first, kind),)))
+    return found
 
 
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:

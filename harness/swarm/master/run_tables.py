@@ -115,9 +115,10 @@ class RunTables:
         limit, accounts = run.plan.profile.limits.billable_transactions, len(run.accounts)
         if limit is None:
             return
-        # The first request is the probe. One of several accounts gets at least its equal part.
+        # The first request is the probe, a further one looks for a gateway. One of several
+        # accounts gets at least its equal part.
         loading = self.loading_requests * run.accounts.kind.requests_each
-        needed = 1 + -(-loading // accounts) + self._for_deleting
+        needed = 1 + run.may_meet_gateway + -(-loading // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit < needed:
