@@ -344,9 +344,11 @@ class Tally:
         if kind.kind is _QUERY:
             kind.add_missed(results)
         elif kept := _KEPT.get(kind.kind):
-            series["kept"].add(second, kept * entities)
+            entities = sum(result.entities for result in results)
+            self.series["kept"].add(second, kept * entities)
         elif kind.kind is _GET:
-            series["oldest_ms"].add(second, max(int(one.oldest_s * 1000) for one in results))
+            oldest_ms = max(int(result.oldest_s * 1000) for result in results)
+            self.series["oldest_ms"].add(second, oldest_ms)
 
     def add_sums(
         self,
