@@ -23,7 +23,7 @@ from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedOperation, Snapshot
 from harness.measure.record.findings import ConditionPart
 from harness.measure.record.measured import RatesPart
-from harness.measure.verdict.failures import MIXED_FROM, failed_share, failures_of
+from harness.measure.verdict.failures import MIXED_FROM, failures_of
 from harness.measure.verdict.quantities import (
     FORMS,
     NO_FACTS,
@@ -37,6 +37,7 @@ from harness.measure.verdict.quantities import (
 )
 from harness.model.errors import cut, did_you_mean, echoed
 from harness.model.figures import percent
+from harness.model.outcome import Outcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +196,14 @@ class Condition:
         low = passed is self._bounds_above and self.compare != "=="
         if value is not None and self._doubts(facts) and not low:
             passed, note = None, facts.latency_doubt or ""
-        bounds_throttling = self.form.metric == "throttled_ratio" and self._bounds_above
-        certain, failures = bounds_throttling and passed is False, failures_of(snapshot)
+        lost = snapshot.outcomes.get(Outcome.THROTTLED, 0) / (sum(snapshot.outcomes.values()) or 1)
+        throttled = value if self.form.metric == "throttled_ratio" else None
+        if self.form.metric == "failed_ratio" and self.name in ("", Outcome.THROTTLED):
+            throttled = lost
+        certain, failures = False, failures_of(snapshot)
+        if passed is False and throttled is not None and self._bounds_above:
+            certain = not _COMPARE[self.compare](throttled, self.bound)
         undecided = passed is not None and not certain and self.form.metric not in OF_FAILURES
-        lost = failed_share(snapshot)
         if failures.failing and undecided:
             passed, note = None, "; ".join(filter(None, (note, failures.share)))
         elif undecided and self.form.unit is Unit.LATENCY and lost >= MIXED_FROM:

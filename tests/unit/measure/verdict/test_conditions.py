@@ -343,6 +343,7 @@ def test_a_failing_endpoint_decides_conditions_on_failures_alone(
         (500, "p50(service) < 1ms", None),
         (500, "entities_per_s(account) > 10", True),
         (500, "throttled_ratio < 1%", False),
+        (500, "failed_ratio < 1%", False),
     ],
 )
 def test_quick_refusals_decide_nothing_about_latency(
@@ -360,3 +361,5 @@ def test_quick_refusals_decide_nothing_about_latency(
     result = parse_condition(text).evaluate(ledger.snapshot(start=START, end=START + 10))
     assert result.passed is passed
     assert (result.note == "50% of the operations failed") == (passed is None)
+    # So that the conditions about latency do not hide it.
+    assert result.certain is (passed is False)
