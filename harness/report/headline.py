@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S
+from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S, is_near
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.outcome import Scope
@@ -126,9 +126,11 @@ def _throttled(record: RunRecord) -> str:
     used, attempts = _used(record), sum(map(throttled_attempts, found))
     throttled = [part for part in found if not part.partition.whole_table]
     limit = partition_limit(record)
-    if record.verdict.limited_by == "unknown" and record.request_units is None and throttled:
-        reached, sign = judged_rate(record, throttled[0]), judged_sign(record, throttled[0])
-        had = f"{_named(throttled[0])} had {sign}{number(reached)} {unit_of(record)}"
+    unknown = record.verdict.limited_by == "unknown" and record.request_units is None
+    far = next((part for part in throttled if unknown and not is_near(part, limit)), None)
+    if far is not None:
+        reached, sign = judged_rate(record, far), judged_sign(record, far)
+        had = f"{_named(far)} had {sign}{number(reached)} {unit_of(record)}"
         if limit is None:
             return f"Requests were throttled, and no limit is known to be the cause: {had}."
         return (

@@ -196,7 +196,7 @@ class Condition:
         low = passed is self._bounds_above and self.compare != "=="
         if value is not None and self._doubts(facts) and not low:
             passed, note = None, facts.latency_doubt or ""
-        lost = snapshot.outcomes.get(Outcome.THROTTLED, 0) / (sum(snapshot.outcomes.values()) or 1)
+        lost = self._lost(snapshot)
         throttled = value if self.form.metric == "throttled_ratio" else None
         if self.form.metric == "failed_ratio" and self.name in ("", Outcome.THROTTLED):
             throttled = lost
@@ -221,9 +221,10 @@ class Condition:
     def cannot_hold_any_more(self, snapshot: Snapshot, facts: Facts, extent: Extent) -> bool:
         """Whether the condition is certain to fail at the end of a run that goes on.
 
-        `harness.measure.verdict.conditions` says for which quantities that can be certain.
+        `harness.measure.verdict.conditions` says for which quantities that can be certain. What is
+        open so far may be open at the end.
         """
-        if self._doubts(facts):
+        if self.evaluate(snapshot, facts).passed is not False:
             return False
         low, high = reachable(self.form, self.name, snapshot, facts, extent)
         if self.compare == "==":
@@ -233,6 +234,13 @@ class Condition:
     @property
     def _bounds_above(self) -> bool:
         return self.compare.startswith("<")
+
+    def _lost(self, snapshot: Snapshot) -> float:
+        """Share of the operations that failed because they were throttled: of one name, or all."""
+        named = self.name if self.form.by == "op" else None
+        parts = [part for part in snapshot.operations if named in (None, part.kind)]
+        lost = sum(part.outcomes.get(Outcome.THROTTLED, 0) for part in parts)
+        return lost / (sum(part.count for part in parts) or 1)
 
     def _doubts(self, facts: Facts) -> bool:
         """Whether the measured value is only an upper bound."""

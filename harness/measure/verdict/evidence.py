@@ -15,7 +15,7 @@ from harness.measure.counts.snapshot import (
 )
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.measured import OTHERS, GeneratorPart, RatesPart
+from harness.measure.record.measured import OTHERS, GeneratorPart, PartitionPart, RatesPart
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.throttling import silences_of, throttling_of
@@ -58,6 +58,11 @@ def of_one_partition(throttled: Iterable[float], everything: float) -> bool:
     of each partition, ``everything`` is the sum of the run.
     """
     return max(throttled, default=0.0) >= _OF_ONE * everything
+
+
+def is_near(part: PartitionPart, limit: float | None) -> bool:
+    """Whether a partition was near its limit of entities/s; None is no limit."""
+    return limit is not None and part.entities_per_s.best_1s >= NEAR_FROM * limit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -242,11 +247,7 @@ class Evidence:
             return rule
         if throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled:
             return "account"
-        near = sum(
-            part.throttled
-            for part in snapshot.single_partitions
-            if limit is not None and part.entities_per_s.best_1s >= NEAR_FROM * limit
-        )
+        near = sum(part.throttled for part in snapshot.single_partitions if is_near(part, limit))
         return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
 
     @cached_property
@@ -328,6 +329,11 @@ class Evidence:
     def rate_words(self, per_s: float, part: CountedPartition | None = None) -> str:
         """A rate with its unit, of a partition or else of an account or all together."""
         return f"{self.at_least(part)}{number(per_s)} {self.unit.rate}"
+
+    def judged_words(self, rates: RatesPart, part: CountedPartition | None = None) -> str:
+        """The `rate` that is compared with a target, likewise."""
+        best = "" if self.watched is None else f" in the {best_over(self.length_s)}"
+        return f"{self.rate_words(self.rate(rates), part)}{best}"
 
     @property
     def costliest(self) -> CountedPartition | None:

@@ -182,8 +182,8 @@ def _finding(evidence: Evidence) -> VerdictPart:
             return _missed_by_idle_users(evidence)
         if grown is False:
             why = (
-                f"{all_wait(evidence.users)} for answers, which took no longer than under light "
-                "load, so that more users are needed"
+                f"{all_wait(evidence.users)} for answers, which took less than twice as long as "
+                "under light load, so that more users are needed"
             )
             return _client_limited(evidence, "users", why)
         return _endpoint_limited(evidence)
@@ -210,13 +210,12 @@ def _finding_of_application(evidence: Evidence) -> VerdictPart:
     against = _against_targets(evidence, "load")
     if against.result == VerdictResult.OVER_TARGET or (limit := evidence.client_limit) is None:
         return against
-    rate = evidence.rate_words(evidence.rate(evidence.snapshot.entities_per_s))
+    rate = evidence.judged_words(evidence.snapshot.entities_per_s)
     return _reasoned(
         VerdictResult.CLIENT_LIMITED,
         limit.by,
         f"{limit.why}.",
-        f" {rate.capitalize()} in the {best_over(evidence.length_s)} is not the limit of the "
-        "endpoint.",
+        f" {rate.capitalize()} is not the limit of the endpoint.",
     )
 
 
@@ -286,26 +285,27 @@ def _where(evidence: Evidence, by: str) -> str:
         return f"{part} by the limit of {rule.whose}: {rate} for {rule.covers}"
     if by == "account" or most is None:
         count, of_all = throttled_of(snapshot.attempts, Scope.ACCOUNT), snapshot.throttled
-        where, per_s = "the account", snapshot.account_rates.mean
+        where, rates = "the account", snapshot.account_rates
         if account is not None:
             count, where = account.throttled(Scope.ACCOUNT), f"account {account.name}"
-            per_s = account.entities_per_s.mean
+            rates = account.entities_per_s
         elif enforced is not None and enforced.refused_by is not None:
             count, of_all = enforced.refusals[by], sum(enforced.refusals.values())
         targets = evidence.targets if enforced is None else None
         of = ""
         if targets is not None and targets.of_account is not None:
-            of = f", {percent(per_s / targets.account)} of its {targets.named('account')}"
-        return f"{_part(count, of_all)} for {where} ({evidence.rate_words(per_s)}{of})"
+            share = percent(evidence.rate(rates) / targets.account)
+            of = f", {share} of its {targets.named('account')}"
+        return f"{_part(count, of_all)} for {where} ({evidence.judged_words(rates)}{of})"
     of = f" of account {most.account}" if most.account else ""
-    rate, limit = evidence.rate_words(most.entities_per_s.mean, most), evidence.partition_limit
+    rate, limit = evidence.judged_words(most.entities_per_s, most), evidence.partition_limit
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
         held = f"limit of {number(limit)}"
         if enforced is None and evidence.targets is not None:
             held = evidence.targets.named("partition")
-        rate += f", {percent(most.entities_per_s.mean / limit)} of its {held}"
+        rate += f", {percent(evidence.rate(most.entities_per_s) / limit)} of its {held}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
     return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
 

@@ -193,7 +193,10 @@ _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
         lambda run: run.watched is None and run.verdict.limited_by == "machine"
     ),
     "was client-limited: its users were too few for the requested rate": (
-        lambda run: run.verdict.limited_by == "users"
+        # Users that pause limit the rate of a run within its target too.
+        lambda run: (
+            run.verdict.result == VerdictResult.CLIENT_LIMITED and run.verdict.limited_by == "users"
+        )
     ),
     "was client-limited: its rates are those of the generator, not of the endpoint": (
         lambda run: (

@@ -38,6 +38,18 @@ def test_without_a_target_no_rate_is_far_below_one() -> None:
     assert said.startswith("Requests were throttled, and no limit is known to be the cause: 'p0' ")
 
 
+def test_a_partition_near_its_target_is_not_said_to_be_far_below_it() -> None:
+    """Where most requests were throttled elsewhere, one of those partitions is named."""
+    (hot,) = RECORD.partitions
+    rates = dict.fromkeys(("mean", "best_1s", "best_10s"), 100.0)
+    cold = altered(hot, key="cold", entities_per_s=altered(hot.entities_per_s, **rates))
+    busy = altered(hot, attempts_by_status={"503 ServerBusy partition": 9999})
+    unknown = judged("throttled", "unknown")
+    said = headline(altered(unknown, partitions=(busy, cold)))
+    assert "far below the target of a partition: 'cold' had 100 entities/s, 5.0% of it" in said
+    assert "far below" not in headline(altered(unknown, partitions=(busy,)))
+
+
 def stalled(stall: StallPart, *moves: MovePart, users: int = 60) -> str | None:
     throttling = altered(RECORD.throttling, stalls=(stall,))
     changes = {"throttling": throttling, "enforced": enforcing(*moves), "users": users}

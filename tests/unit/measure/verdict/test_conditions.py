@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.conditions import Extent, parse_condition
-from harness.measure.verdict.quantities import FORMS, Facts, Form, Unit, near_first
+from harness.measure.verdict.quantities import FORMS, NO_FACTS, Facts, Form, Unit, near_first
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
 from tests.support.results import done
@@ -363,3 +363,24 @@ def test_quick_refusals_decide_nothing_about_latency(
     assert (result.note == "50% of the operations failed") == (passed is None)
     # So that the conditions about latency do not hide it.
     assert result.certain is (passed is False)
+
+
+@pytest.mark.parametrize(("name", "passed"), [("insert", None), ("upsert_merge", False)])
+def test_what_was_lost_of_other_operations_leaves_a_latency_certain(
+    name: str, passed: bool | None
+) -> None:
+    """Only where it is certain, a run may end early."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    for number in range(1000):
+        refused = number < 100
+        kind = Kind.INSERT if refused else Kind.UPSERT_MERGE
+        outcome = Outcome.THROTTLED if refused else Outcome.SUCCESS
+        attempts = (BUSY if refused else OK,)
+        operation = Operation(kind=kind, partition_key="p0")
+        ledger.add(done(operation, START, 0.1, attempts=attempts, outcome=outcome, entities=1))
+    snapshot = ledger.snapshot(start=START, end=START + 10)
+    condition = parse_condition(f"p99(service, op='{name}') < 1ms")
+    assert condition.evaluate(snapshot).passed is passed
+    ended = condition.cannot_hold_any_more(snapshot, NO_FACTS, Extent(window_s=10, operations=1000))
+    assert ended is (passed is False)

@@ -340,6 +340,15 @@ def test_what_cannot_be_compared_is_said(parts: dict[str, Any], sentence: str) -
     assert warnings(subjects([run()], [run()])) == []
 
 
+def test_users_that_pause_make_no_run_client_limited() -> None:
+    """A run within its target is judged, though its users could have sent more."""
+    paused = altered(RECORD.verdict, result="within_target", limited_by="users")
+    few = altered(paused, result="client_limited")
+    assert warnings(subjects([run(verdict=paused)], [run()])) == []
+    (said,) = warnings(subjects([run(verdict=few)], [run()]))
+    assert said == "A was client-limited: its users were too few for the requested rate."
+
+
 def watched(command: str = "node", **parts: Any) -> RunRecord:
     """The kept record as that of an application."""
     entity = EntityPart(stored_bytes=0, wire_bytes=1300)
