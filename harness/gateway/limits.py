@@ -216,6 +216,11 @@ class GatewayLimits(_Part):
             known["physical_partitions"] = throughput.physical_partitions
         return self.model_copy(update={"cosmos": self.cosmos.model_copy(update=known)})
 
+    def as_json(self) -> dict[str, Any]:
+        """What a gateway's page tells: the limits of one service, which `model_validate` takes."""
+        others = _OF_STORAGE if self.cosmos is not None else {"cosmos"}
+        return self.model_dump(mode="json", exclude=set(others))
+
     @property
     def rates(self) -> dict[str, float]:
         """What the limits of Storage allow in entities/s, as fields of an ``EnforcedPart``."""

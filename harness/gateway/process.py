@@ -19,6 +19,7 @@ from typing import IO
 from harness.gateway.addresses import COUNTERS_PATH, check_upstream
 from harness.gateway.limits import GatewayLimits, load_limits
 from harness.model.errors import SetupError
+from harness.model.files import with_tuples
 from harness.model.process import ChildProcess, bounded
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
@@ -26,7 +27,8 @@ _PACKAGES = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 20.0
 _COUNTERS_WITHIN_S = 5.0
 _MOST_OUTPUT_BYTES = 64 * 1024
-_MOST_PAGE_BYTES = 64 * 1024 * 1024
+_MOST_PAGE_BYTES = 8 * 1024 * 1024
+"""A page with a row for each of 200 partitions and result has less than 2 MB."""
 _FOUND_WITHIN_S = 2.0
 
 
@@ -62,35 +64,50 @@ class FoundGateway:
 def gateway_at(url: str) -> FoundGateway | None:
     """The gateway that listens at ``url``, if one does and tells its limits within 2 s."""
     try:
-        content = bounded(partial(read_counters, url, within_s=_FOUND_WITHIN_S), _FOUND_WITHIN_S)
-        page = json.loads(content)
-        limits = GatewayLimits.model_validate_json(json.dumps(page["limits"]))
-        check_upstream(page["upstream"])
-        return FoundGateway(url, limits, page["upstream"])
-    except (SetupError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
+        page = json.loads(read_counters(url, within_s=_FOUND_WITHIN_S))
+        limits = GatewayLimits.model_validate(with_tuples(page["limits"]))
+        upstream = page["upstream"]
+        if not isinstance(upstream, str):
+            return None
+        check_upstream(upstream)
+    except (SetupError, ValueError, LookupError, TypeError, RecursionError):
         return None
+    return FoundGateway(url, limits, upstream)
 
 
 def read_counters(
     url: str, authority: Path | None = None, *, within_s: float = _COUNTERS_WITHIN_S
 ) -> bytes:
-    """The page of counters of the gateway at ``url``, in JSON; a `SetupError` if it is not there.
+    """The page of counters of the gateway at ``url``, in JSON.
 
-    ``authority`` is the file of the authority that issued its certificate.
+    ``authority`` is the file of the authority that issued its certificate. A `SetupError` says that
+    no page came within ``within_s``, or one of more than 8 MB. A redirect is no page.
     """
-    # A proxy named by the environment is not used for a host on this machine.
-    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
-    if authority is not None:
-        context = ssl.create_default_context(cafile=str(authority))
-        handlers.append(urllib.request.HTTPSHandler(context=context))
     try:
-        opener = urllib.request.build_opener(*handlers)
-        with opener.open(url + COUNTERS_PATH, timeout=within_s) as response:
-            content: bytes = response.read(_MOST_PAGE_BYTES)
+        content = bounded(partial(_read_page, url, authority, within_s), within_s)
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        raise SetupError(f"the gateway at {url} does not respond: {error}") from error
+        why = str(error) or f"no whole page within {within_s:g} s"
+        raise SetupError(f"the gateway at {url} does not respond: {why}") from error
+    if len(content) > _MOST_PAGE_BYTES:
+        raise SetupError(f"the page of the gateway at {url} is too large")
+    return content
+
+
+def _read_page(url: str, authority: Path | None, within_s: float) -> bytes:
+    context = None if authority is None else ssl.create_default_context(cafile=str(authority))
+    # Neither a proxy of the environment nor a redirect leads to another host.
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(context=context),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+    ):
+        opener.add_handler(handler)
+    with opener.open(url + COUNTERS_PATH, timeout=within_s) as response:
+        content: bytes = response.read(_MOST_PAGE_BYTES + 1)
     return content
 
 

@@ -387,7 +387,7 @@ class Proxy:
             text = self.counters.to_json(
                 address=self._address,
                 upstream=upstream,
-                limits=self._model.limits.model_dump(mode="json"),
+                limits=self._model.limits.as_json(),
                 moves=moves,
                 moved=moved,
                 units=units,

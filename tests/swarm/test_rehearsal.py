@@ -22,13 +22,14 @@ KEPT = ROOT / "tests/golden/run-v1-cosmos.json"
 
 
 class Page:
-    """A gateway that has only its page."""
+    """A gateway that has only its page: moves of the run, and one of somebody else's table."""
 
     limits = GatewayLimits()
 
     def counters(self) -> str:
         move = {"at_s": 103.0, "until_s": 105.0, "partition_key": "p", "from_server": 0}
-        moves = [{**move, "table": table, "to_server": 1} for table in ("Run", "RunByTag")]
+        tables = ("Run", "RunByTag", "theirs")
+        moves = [{**move, "table": table, "to_server": 1} for table in tables]
         return json.dumps({"counts": [], "moves": moves})
 
 
@@ -57,7 +58,39 @@ def test_moves_are_seen_while_the_run_goes_on() -> None:
     after = rehearsal.enforced()
     assert before is not None
     assert after is not None
-    assert (len(before.moves), len(after.moves)) == (0, 2)
+    # One in a table of the run, and not in the others.
+    assert (len(before.moves), len(after.moves)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("", "[]", "{}", '{"counts": [5], "moves": []}', '{"counts": [], "moves": [{}]}'),
+        '{"counts": [], "moves": [{"table": "Run", "partition_key": "p", "at_s": "x"}]}',
+    ],
+)
+def test_a_page_that_is_none_of_a_gateway_ends_no_run(page: str) -> None:
+    """Another server may listen there by now: that its counts are unknown is a sentence."""
+    served = FoundPage(page)
+    rehearsal = Rehearsal(cast(GatewayProcess, served), "Run", [""], str)
+    rehearsal.begin(100.0)
+    rehearsal.follow()
+    rehearsal.end()
+    assert rehearsal.enforced() is not None
+    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")), full=True)
+    assert "the counts of the gateway cannot be read: its page is invalid" in text
+
+
+class FoundPage:
+    """What answers where a gateway was found."""
+
+    limits = GatewayLimits()
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def counters(self) -> str:
+        return self.page
 
 
 class QueuePage:

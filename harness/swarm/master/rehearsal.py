@@ -93,14 +93,18 @@ class Rehearsal:
 
         None before a stand-in for Cosmos DB: what is provisioned there is a setting of the profile.
         """
-        limits = self._gateway.limits
-        if limits.units is not None:
+        if self._gateway.limits.units is not None:
             return None
+        # Those before the load are of loading.
+        return self._enforced(self._after.moves, self._after.refusals - self._before.refusals)
+
+    def _enforced(
+        self, moves: Iterable[Mapping[str, Any]], refusals: Mapping[str, int]
+    ) -> EnforcedPart:
         return EnforcedPart(
-            **limits.rates,
-            moves=moves_of(self._after.moves, self._began_s, self._named),
-            # Those before the load are of loading.
-            refusals=dict(self._after.refusals - self._before.refusals),
+            **self._gateway.limits.rates,
+            moves=moves_of(moves, self._began_s, self._named),
+            refusals=dict(refusals),
         )
 
     def text(self, record: RunRecord, *, full: bool) -> str:
@@ -155,8 +159,10 @@ class Rehearsal:
     def _split_lines(self) -> list[str]:
         """The splits of physical partitions since the load began."""
         units = self._gateway.limits.units
+        if units is None:
+            return []
         splits = [split for split in self._after.splits if split["at_s"] > self._began_s]
-        if units is None or not splits:
+        if not splits:
             return []
         lines = [
             f"  physical partition {split['number']} was split "
@@ -178,7 +184,15 @@ class Rehearsal:
             return _Counted()
 
     def _page(self) -> _Counted:
-        page = json.loads(self._gateway.counters())
+        try:
+            found = self._counted(json.loads(self._gateway.counters()))
+            # So that an invalid page is found here.
+            self._enforced(found.moves, found.refusals)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise SetupError(f"its page is invalid ({type(error).__name__})") from error
+        return found
+
+    def _counted(self, page: Mapping[str, Any]) -> _Counted:
         counts, charged, lost, exact = Counts(), Counts(), 0, set()
         rows = [row for row in page["counts"] if self._counts(row["table"], row["partition"])]
         for row in rows:
@@ -198,7 +212,9 @@ class Rehearsal:
             charged=charged,
             lost=lost,
             exact=frozenset(exact),
-            moves=page["moves"],
+            moves=[
+                move for move in page["moves"] if self._counts(move["table"], move["partition_key"])
+            ],
             refusals=refusals_of(rows),
             splits=page.get("splits", []),
         )
@@ -219,10 +235,10 @@ class Rehearsal:
 def found_gateway(run: MasterRun) -> FoundGateway | None:
     """The gateway that a run with -H on this machine meets; the run gets its kind.
 
-    Where there is none, the question costs a transaction of the endpoint. A stand-in for Cosmos DB
-    is known by its answers, and one before another machine is not Azurite.
+    Where there is none, the question costs a transaction of the endpoint. Who charges request units
+    is known by its answers and not asked, and a gateway before another machine is not Azurite.
     """
-    if not run.may_meet_gateway:
+    if not run.may_meet_gateway or run.accounts.kind.charges:
         return None
     [(first, budget)] = run.paid_accounts
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import http.server
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,7 +21,7 @@ import pytest
 
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.limits import limits_path, load_limits
-from harness.gateway.process import gateway_at, start_gateway
+from harness.gateway.process import gateway_at, read_counters, start_gateway
 from harness.model.errors import SetupError
 
 ROOT = Path(__file__).parents[3]
@@ -34,15 +39,86 @@ def test_it_answers_until_it_is_stopped() -> None:
     gateway.stop()
 
 
-def test_its_limits_are_known_by_its_address() -> None:
+@pytest.mark.parametrize("name", ["published", "cosmos"])
+def test_its_limits_are_known_by_its_address(name: str) -> None:
     """A run with -H finds them; a server that is none, or nothing, has none."""
-    with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
+    with start_gateway(upstream="none", limits=limits_path(name)) as gateway:
         found = gateway_at(gateway.url)
         assert found is not None
-        assert (found.limits, found.before) == (load_limits(PUBLISHED), "none")
+        assert (found.limits, found.before) == (load_limits(limits_path(name)), "none")
         assert found.counters() == gateway.counters()
         assert gateway_at(f"{gateway.url}/elsewhere") is None
     assert gateway_at(gateway.url) is None
+
+
+GOOD = json.dumps({"limits": {}, "upstream": "none"}).encode()
+
+
+@contextlib.contextmanager
+def served(body: bytes, *, status: int = 200, to: str = "") -> Iterator[str]:
+    """A server on this machine that answers everything alike."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Location", to)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_no_redirect_leads_a_run_to_another_host() -> None:
+    """Where -H sends a run may be asked; where that server points, may not, whatever it is."""
+    with served(GOOD) as elsewhere, served(b"", status=302, to=elsewhere) as url:
+        assert gateway_at(elsewhere) is not None
+        assert gateway_at(url) is None
+        with pytest.raises(SetupError, match="302"):
+            read_counters(url)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(b"", b"[]", b"\xff", b"[" * 100_000, b'{"limits": {}}'),
+        b'{"limits": {}, "upstream": 5}',
+        b'{"limits": 5, "upstream": "none"}',
+        b'{"limits": {}, "upstream": "http://u:secret@127.0.0.1:1"}',
+        b'{"limits": {"partition": {"entities_per_s": Infinity}}, "upstream": "none"}',
+        b'{"limits": {"partition": {"entities_per_s": NaN}}, "upstream": "none"}',
+        GOOD + b" " * 9_000_000,
+    ],
+    ids=lambda page: repr(page[:60]),
+)
+def test_a_page_that_is_none_of_a_gateway_is_no_error(page: bytes) -> None:
+    """Anything may listen on this machine: such a run goes on as one without a gateway."""
+    with served(page) as url:
+        assert gateway_at(url) is None
+
+
+def test_a_page_that_never_ends_is_given_up() -> None:
+    """A byte now and then keeps a socket from its own time-out."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            client, _ = listener.accept()
+            with client, contextlib.suppress(OSError):
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                for _ in range(50):
+                    client.sendall(b" ")
+                    time.sleep(0.1)
+
+        threading.Thread(target=drip, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(SetupError, match=r"no whole page within 0\.5 s"):
+            read_counters(url, within_s=0.5)
 
 
 def test_its_pages_are_read_under_its_own_names_alone() -> None:
