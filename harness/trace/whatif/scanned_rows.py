@@ -151,8 +151,10 @@ class ScannedRows:
             if found.continued and not part:
                 continue
             pages, on_servers = max(1, -(-int(part * share) // MAX_PAGE_ENTITIES)), share
-            if found.kept and (recorded_pages := pages_of(shape)) != pages:
-                pages, on_servers = recorded_pages, 0.0
+            if found.kept:
+                # More pages than the rows need ended at servers.
+                on_servers = 0.0 if pages_of(shape) > pages else share
+                pages = pages_of(shape)
             if part > number > 0:
                 shares = [(key, rows * part // number) for key, rows in shares]
             elif part < number and (shares := _section(shares, since, part, number)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import itertools
 import json
 import random
@@ -17,7 +18,7 @@ from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.trace.operations import Batch, TracedOperation, TracedQuery
+from harness.trace.operations import Answer, Batch, TracedOperation, TracedQuery
 from harness.trace.whatif.queries import NewRange
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import RowsBefore
@@ -142,3 +143,20 @@ def test_a_query_that_goes_on_has_pages_of_a_thousand() -> None:
         _, found = read_in_pages(1000, None, partition_key=key)
         every = [*itertools.chain(*found)]
         assert (len(every), sum(every)) == (3, len(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "pages", "on_servers"), [(1, 3, 1.0), (3, 3, 1.0), (5, 5, 0.0)]
+)
+def test_a_scan_of_a_table_has_at_least_the_pages_that_its_rows_need(
+    attempts: int, pages: int, on_servers: float
+) -> None:
+    """More were recorded where pages ended at servers: then no other borders are counted."""
+    of = dataclasses.replace(shape(Kind.QUERY), attempts=(Answer(200),) * attempts)
+    scan = TracedOperation(0, 1, of, WHOLE_TABLE, "", 2500, 2500, 0, 0, TracedQuery())
+    scheme = parse_scheme("mine", {"keys": {"partition_key": "x{partition_key}"}}, "mine.toml")
+    rekeying = Rekeying(scheme, before=RowsBefore({"": {"p": ROWS}}, frozenset(), {}))
+    batch = Batch(*[[one] for one in scan])  # type: ignore[arg-type]
+    [found] = rekeying.loads(batch).amounts
+    assert isinstance(found, PagedScan)
+    assert (len(found.pages), found.returned) == (attempts, on_servers)
