@@ -207,7 +207,8 @@ class Condition:
         if failures.failing and undecided:
             passed, note = None, "; ".join(filter(None, (note, failures.share)))
         elif undecided and self.form.unit is Unit.LATENCY and lost >= MIXED_FROM:
-            passed, note = None, f"{percent(lost)} of the operations failed"
+            those = "these" if self.form.by == "op" else "the"
+            passed, note = None, f"{percent(lost)} of {those} operations failed"
         return ConditionResult(
             text=self.text,
             value=value,

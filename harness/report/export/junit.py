@@ -1,9 +1,9 @@
 """The conditions of a run as a JUnit test suite, which CI systems list and keep.
 
 One test case is one condition, and one more stands for the laws of counting. A condition that was
-not measured is an error. Every condition of an inconclusive run is an error too, so that a suite is
-never green where the exit code of the run is 3. Where a condition certainly failed, and so the exit
-code is 1 however early the run ended, a condition that was not measured is skipped.
+not measured, or not decided, is an error. Every condition of an inconclusive run is an error too,
+so that a suite is never green where the exit code of the run is 3. Where a condition certainly
+failed, and so the exit code is 1 however early the run ended, such a condition is skipped.
 
 Source: the elements and attributes that Jenkins' and GitLab's readers of JUnit XML share.
 """
@@ -78,7 +78,8 @@ def _invariants(case: ET.Element, record: RunRecord) -> None:
 def _condition(case: ET.Element, record: RunRecord, part: ConditionPart) -> None:
     message = f"{part.text}: {measured(part)}"
     if part.passed is None:
-        tag, kind = "skipped" if record.exit_code == _FAILED else "error", "not measured"
+        tag = "skipped" if record.exit_code == _FAILED else "error"
+        kind = "not measured" if part.value is None else "not decided"
     elif record.exit_code == _INCONCLUSIVE:
         tag, kind = "error", "inconclusive"
         message += f". {record.verdict.whole}"

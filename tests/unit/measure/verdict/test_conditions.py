@@ -381,6 +381,8 @@ def test_what_was_lost_of_other_operations_leaves_a_latency_certain(
         ledger.add(done(operation, START, 0.1, attempts=attempts, outcome=outcome, entities=1))
     snapshot = ledger.snapshot(start=START, end=START + 10)
     condition = parse_condition(f"p99(service, op='{name}') < 1ms")
-    assert condition.evaluate(snapshot).passed is passed
+    result = condition.evaluate(snapshot)
+    assert result.passed is passed
+    assert (result.note == "100% of these operations failed") == (passed is None)
     ended = condition.cannot_hold_any_more(snapshot, NO_FACTS, Extent(window_s=10, operations=1000))
     assert ended is (passed is False)

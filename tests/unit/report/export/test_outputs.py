@@ -127,11 +127,13 @@ def verdict_of(suite: ET.Element, name: str) -> tuple[str, str]:
     return ends[0] if ends else ("passed", "")
 
 
-def test_junit_tells_what_was_not_measured_from_what_failed() -> None:
-    """A condition without a value is an error."""
-    unknown = altered(RECORD.conditions[1], value=None, passed=None)
+@pytest.mark.parametrize(("value", "kind"), [(None, "not measured"), (1.0, "not decided")])
+def test_junit_tells_what_is_open_from_what_failed(value: float | None, kind: str) -> None:
+    """A condition without a value is an error, and so is one whose value decides nothing."""
+    unknown = altered(RECORD.conditions[1], value=value, passed=None)
     suite = suite_of(changed(exit_code=3, conditions=(unknown,)))
     assert verdict_of(suite, unknown.text)[0] == "error"
+    assert [error.get("type") for error in suite.findall("testcase/error")] == [kind]
     assert suite.get("errors") == "1"
 
 
