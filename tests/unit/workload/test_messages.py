@@ -58,6 +58,13 @@ def test_the_partition_of_a_mix_is_the_queue() -> None:
     assert shares.hottest_share == pytest.approx(1 / 3)
 
 
+def test_an_entity_among_messages_has_a_least_size() -> None:
+    """A profile for queues that names actions on tables too is refused, and not its first write."""
+    mix = {"put_message": 1, "insert": 1}
+    with pytest.raises(SetupError, match="an entity of 5 bytes is too small"):
+        profile(mix=mix, entity={"size_bytes": 5}, keys={"partition_key": "{area}-{n}"})
+
+
 @given(st.integers(1, 200), st.integers(1, 10**6), st.floats(0.01, 1))
 def test_a_message_has_the_wanted_size(size: int, number: int, compressible: float) -> None:
     """Also one that is too short for the name of the run, or for the smallest entity."""
