@@ -112,7 +112,9 @@ class Scheme:
         self.row_part = _part_of(partition_key.by_row)
         """Makes the part of the new PartitionKey that depends on the recorded RowKey."""
         self.keeps_row_key = row_key.text == f"{{{ROW_KEY}}}"
-        self.keeps_entities = self.keeps_row_key and partition_key.tells_apart and not patterns
+        # Entities that no pattern matches, or with an unknown property, keep keys that others get.
+        all_replaced = not (patterns or self.properties)
+        self.keeps_entities = self.keeps_row_key and partition_key.tells_apart and all_replaced
         self.keeps_partitions = self.keeps_entities and not partition_key.by_row
         self.identity = self.keeps_partitions and partition_key.text == f"{{{PARTITION_KEY}}}"
 

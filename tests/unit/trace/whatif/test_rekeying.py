@@ -152,6 +152,19 @@ def test_entities_are_kept_by_every_scheme(keys: list[tuple[str, str]]) -> None:
         assert sum(count for _, count in loads) == len(keys)
 
 
+def test_an_entity_that_keeps_its_keys_may_have_the_new_ones_of_another() -> None:
+    """Where a property of it is not known."""
+    content = {
+        "properties": ["Customer"],
+        "keys": {"partition_key": "{partition_key}-{Customer:bucket4}"},
+    }
+    known = traced(UPSERT, "p", "r", properties={"Customer": "c"})
+    _, [(taken, _)] = rekeyed(content, known)
+    rekeying, _ = rekeyed(content, known, traced(UPSERT, taken, "r"))
+    assert rekeying.price.unvalued == 1
+    assert rekeying.collisions.count == 1
+
+
 PARTS = TracedParts((Kind.INSERT,) * 2, ("r1", "r2"), (100, 100))
 ANY = st.one_of(
     st.builds(
