@@ -159,6 +159,17 @@ def test_ctrl_c_ends_it_as_any_run(stress: Stress, limits: str) -> None:
     assert process.left_behind() == []
 
 
+def test_a_run_that_ends_while_loading_compares_no_counts(stress: Stress, limits: str) -> None:
+    """What the gateway counted and refused until then was loading, which is not in the record."""
+    process = stress(*QUICK, *spread_over(1, 900), "--throttling", limits)
+    process.until_said(" of 900")
+    process.interrupt()
+    process.wait()
+    assert process.record.enforced is not None
+    assert process.record.enforced.refusals == {}
+    assert "counts of the gateway" not in process.said
+
+
 def test_limits_need_the_embedded_azurite(stress: Stress) -> None:
     """What cannot be is said before anything starts, with exit code 2."""
     process = stress(*QUICK, "--throttling", "published", "-H", "http://127.0.0.1:10002")

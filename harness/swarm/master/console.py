@@ -380,6 +380,9 @@ class ConsoleMessages:
     # Step 4: the result.
 
     def load_ends(self) -> None:
+        if not self._run.epoch_s:
+            # The gateway counted loading, which is not in the record.
+            self.rehearsal = None
         if self.rehearsal is not None:
             self.rehearsal.end()
             self._run.enforced = self.rehearsal.enforced()

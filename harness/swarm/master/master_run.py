@@ -173,7 +173,7 @@ class MasterRun:
         preparation: The rows that a replay loads; None in other runs.
         started_s: When the run was prepared, UTC seconds.
         epoch_s: When the load began, UTC seconds; 0 before.
-        enforced: Limits of the embedded gateway.
+        enforced: Limits of the gateway that the run meets.
         origin_s: When the schedule began, UTC seconds; None before. With stages that is the start
             of the measured window.
         window: Start and end of the measured window, UTC seconds; None while it is not open.
