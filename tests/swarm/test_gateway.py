@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.endpoint.azurite.process import start_azurite
+from harness.gateway.process import start_gateway
 from harness.measure.record.record import RunRecord
 from harness.swarm.master.rehearsal import NO_ANSWER, recorded_counts
-from tests.support.http_pages import metrics_page
+from tests.support.http_pages import metrics_page, page
 from tests.support.locust_process import (
     QUICK,
+    WEB,
     LocustProcess,
     Stress,
     forked,
@@ -168,6 +171,26 @@ def test_a_run_that_ends_while_loading_compares_no_counts(stress: Stress, limits
     assert process.record.enforced is not None
     assert process.record.enforced.refusals == {}
     assert "counts of the gateway" not in process.said
+
+
+def test_a_gateway_is_looked_for_before_each_run(stress: Stress, limits: str) -> None:
+    """Of two runs of one page, the second meets the Azurite that took the gateway's place."""
+    port, web = free_port(), free_port()
+
+    def run(number: int) -> RunRecord:
+        page(f"http://127.0.0.1:{web}/swarm", user_count=2, spawn_rate=10)
+        wait_until(lambda: len(process.records) == number, f"record {number}", every_s=0.5)
+        return process.records[-1]
+
+    with start_gateway(upstream="none", limits=Path(limits), listen=f"127.0.0.1:{port}") as gateway:
+        process = stress(*WEB, "-H", gateway.url, "--web-port", str(web))
+        process.until_said("Web UI:")
+        first = run(1)
+    with start_azurite(port=port):
+        second = run(2)
+    assert (first.endpoint.kind, second.endpoint.kind) == ("gateway", "azurite")
+    assert first.enforced is not None
+    assert second.enforced is None
 
 
 def test_limits_need_the_embedded_azurite(stress: Stress) -> None:

@@ -164,8 +164,9 @@ class Conductor:
         shown = ConsoleMessages(run, self._console)
         tables = RunTables(run, shown, self._housekeeping)
         tables.check()
-        gateway = gateway or found_gateway(run)
         self.accounts = run.accounts
+        # Only this run has the kind of what is found: before the next one it may be another.
+        gateway = gateway or found_gateway(run)
         if gateway is not None:
             shown.rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
             run.enforced = shown.rehearsal.enforced()
