@@ -27,17 +27,16 @@ from harness.endpoint.admin.permissions import (
     try_keys,
     try_operations,
 )
-from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told, recognised
+from harness.endpoint.admin.probe import MAX_CLOCK_SKEW_S, check, kind_told
 from harness.endpoint.admin.stores import leftovers
 from harness.endpoint.admin.tables import new_table_name
 from harness.endpoint.endpoint import Endpoint, endpoint_from
-from harness.gateway.process import gateway_at
 from harness.model.errors import SetupError
 from harness.model.figures import counted, listed, milliseconds, number
 from harness.model.hosts import is_loopback
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.request_units import RU, charge_text
-from harness.model.services.service import PUBLISHED
+from harness.model.services.service import GATEWAY_VIA, PUBLISHED
 from harness.model.sessions import SDK
 from harness.workload.budget import Budget, BudgetSpent
 
@@ -154,10 +153,9 @@ class Examination:
         """The check, and the endpoint as what answered: its address alone may not tell."""
         self.budget.take()
         try:
-            kind = check(endpoint, environ=self._environ)
+            self.endpoint = endpoint = check(endpoint, environ=self._environ)
         except SetupError as error:
             return failed("credential", str(error)), endpoint
-        self.endpoint = endpoint = recognised(endpoint, kind)
         signer = f"the {endpoint.credential.noun}"
         if endpoint.login is not None:
             signer += f" ({endpoint.login.identity.described})"
@@ -198,8 +196,7 @@ class Examination:
         expected, seen = endpoint.kind, kind_told(made.headers, endpoint)
         figures = {"expected": str(expected), "seen": None if seen is None else str(seen)}
         charges = seen is not None and seen.charges
-        address = f"{self._address.scheme}://{self._address.netloc}"
-        if not self.remote and not charges and gateway_at(address) is not None:
+        if made.headers.get("via") == GATEWAY_VIA and not charges:
             behind = "an unknown server" if seen is None else seen.described
             text = f"a gateway of the harness, which can throttle, in front of {behind}"
             return judged("kind", text, figures={**figures, "gateway": True})

@@ -35,6 +35,7 @@ class Endpoint:
         url: Address without a trailing slash; the account is in its path where the host does
             not name it.
         account: The account under load, which is billed.
+        behind_gateway: Whether its answers told that they passed the gateway.
 
     Raises:
         SetupError: a login would send its token over plain http.
@@ -44,6 +45,7 @@ class Endpoint:
     url: str
     account: str
     credential: Credential
+    behind_gateway: bool = False
 
     def __post_init__(self) -> None:
         if self.login is not None and not self.url.startswith("https://"):

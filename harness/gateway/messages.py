@@ -17,6 +17,7 @@ from harness.gateway.headers import NOT_SENT_ON, Headers
 from harness.gateway.requests import read_request
 from harness.model.entity import MAX_TRANSACTION_BYTES
 from harness.model.operation import Kind
+from harness.model.services.service import GATEWAY_VIA
 
 MAX_HEAD_BYTES = 128 * 1024
 """Two percent-encoded keys of 1,024 characters exceed the usual 8 KiB."""
@@ -114,6 +115,7 @@ def refusal_of(request: Request, now: dt.datetime) -> tuple[str, GatewayAnswer]:
     return "malformed", answers.error(400, "InvalidInput", message, headers, now)
 
 
+_VIA = f"Via: {GATEWAY_VIA}".encode()
 LAST_CHUNK = b"0\r\n\r\n"
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -145,7 +147,7 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
     """Return the head of a response, and the framing of its body."""
     status = answer.status
     headers = Headers.of(answer.headers)
-    lines = [_status_line(status, answer.reason), *headers.passed_on()]
+    lines = [_status_line(status, answer.reason), *headers.passed_on(), _VIA]
     if b"date" not in headers.by_name:
         lines.append(b"Date: " + _date(int(time.time())))
     framing = _LENGTH

@@ -7,6 +7,7 @@ the token tell them apart.
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import json
 import os
@@ -24,7 +25,7 @@ from harness.endpoint.protocol.responses import read_error
 from harness.model.errors import SetupError
 from harness.model.process import bounded
 from harness.model.services import EMBEDDED, SERVICES
-from harness.model.services.service import Service
+from harness.model.services.service import GATEWAY_VIA, Service
 
 _WAITING = "waiting for the response"
 MAX_CLOCK_SKEW_S = 15 * 60.0
@@ -100,7 +101,7 @@ def check(
     *,
     timeout_s: float = 5.0,
     environ: Mapping[str, str] = os.environ,
-) -> Service:
+) -> Endpoint:
     """Send the endpoint one request and check the response. Costs one transaction.
 
     The request lists the tables, or the containers, of the account; with a SAS for one table,
@@ -109,7 +110,7 @@ def check(
     the endpoint cannot work.
 
     Returns:
-        What answered, which the address of an endpoint on this machine does not tell.
+        The endpoint as what answered, which the address of one on this machine does not tell.
     """
     credential = endpoint.credential
     if endpoint.login is not None:
@@ -121,6 +122,8 @@ def check(
         challenge = response.headers.get("www-authenticate", "")
         refused = Refusal(response.status, *read_error(response.headers, response.body), challenge)
     told = kind_told(response.headers, endpoint) or endpoint.kind
+    via = response.headers.get("via") == GATEWAY_VIA
+    answered = dataclasses.replace(recognised(endpoint, told), behind_gateway=via)
     if told.server != endpoint.kind.server:
         raise SetupError(
             f"the server at {endpoint.host} is a {told.server} service{told.reached}, and not a "
@@ -135,10 +138,10 @@ def check(
     if refused is None:
         if not _is_listing(response, endpoint):
             raise SetupError(_not_the_service(endpoint))
-        return told
+        return answered
     if credential.table is not None and refused.code == "TableNotFound":
         # The credential was accepted; whether the table exists is checked where it is needed.
-        return told
+        return answered
     raise SetupError(explain(endpoint, refused, skew_s))
 
 

@@ -36,6 +36,8 @@ ENTITIES = CountedUnit("entity", "entities")
 Scope = Literal["partition", "account"]
 """What has a target."""
 RAISED = "raised target"
+GATEWAY_VIA = "1.1 table-stress-gateway"
+"""The header ``Via`` (RFC 9110) by which answers tell that they passed the gateway."""
 Server = Literal["table", "blob", "queue"]
 """The servers of Azurite that runs use."""
 

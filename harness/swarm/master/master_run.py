@@ -226,11 +226,6 @@ class MasterRun:
             [self.plan.profile.limits.billable_transactions] * len(self.accounts)
         )
 
-    @property
-    def may_meet_gateway(self) -> bool:
-        """Whether a gateway of the harness may be what -H is the address of."""
-        return len(self.accounts) == 1 and not (self.plan.embedded or self.accounts.remote)
-
     def recognise(self, accounts: Accounts) -> None:
         """Take the accounts with the kind that they told before the run began."""
         self.accounts = accounts

@@ -235,16 +235,15 @@ class Rehearsal:
 def found_gateway(run: MasterRun) -> FoundGateway | None:
     """The gateway that a run with -H on this machine meets; the run gets its kind.
 
-    Where there is none, the question costs a transaction of the endpoint. Who charges request units
-    is known by its answers and not asked, and a gateway before another machine is not Azurite.
+    Its answers have told that there is one. Who charges request units is not asked, and a gateway
+    before another machine is not Azurite.
     """
-    if not run.may_meet_gateway or run.accounts.kind.charges:
+    first, *others = run.accounts
+    if others or run.plan.embedded or first.remote or first.kind.charges:
         return None
-    [(first, budget)] = run.paid_accounts
+    if not first.behind_gateway:
+        return None
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}")
-    if found is None:
-        # The request went to the endpoint.
-        budget.take()
     if found is None or found.limits.units is not None:
         return None
     here = on_this_machine(found.before)

@@ -14,7 +14,7 @@ import gevent.pool
 
 from harness.endpoint.accounts import of_one_kind
 from harness.endpoint.admin.housekeeping import Ambiguous, Housekeeping, HousekeepingEnded
-from harness.endpoint.admin.probe import check, recognised
+from harness.endpoint.admin.probe import check
 from harness.endpoint.admin.stores import create_store, delete_store, require_library
 from harness.endpoint.admin.tables import (
     MOST_REQUESTS,
@@ -98,8 +98,7 @@ class RunTables:
                 require_library(endpoint)
                 budget.take()
                 # The probe has a bound of its own, and its error says how far the probe came.
-                told = self._do(f"asking {host}", partial(check, endpoint), within_s=None)
-                known.append(recognised(endpoint, told))
+                known.append(self._do(f"asking {host}", partial(check, endpoint), within_s=None))
                 if not plan.own_table:
                     read = partial(require_empty_table, endpoint, plan.table, budget)
                     self._do(f"looking for entities in {plan.table} at {host}", read)
@@ -115,10 +114,9 @@ class RunTables:
         limit, accounts = run.plan.profile.limits.billable_transactions, len(run.accounts)
         if limit is None:
             return
-        # The first request is the probe, a further one looks for a gateway. One of several
-        # accounts gets at least its equal part.
+        # The first request is the probe. One of several accounts gets at least its equal part.
         loading = self.loading_requests * run.accounts.kind.requests_each
-        needed = 1 + run.may_meet_gateway + -(-loading // accounts) + self._for_deleting
+        needed = 1 + -(-loading // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit < needed:
