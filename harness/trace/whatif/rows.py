@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
+from harness.model.entity import sort_key
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, TracedParts, TracedQuery
 
@@ -294,10 +295,11 @@ class Arrivals:
         self, table: str, since_s: float, until_s: float, keys: tuple[str | None, str | None]
     ) -> dict[Place, int]:
         """How many rows more there are in partitions of a range than there were before."""
-        first, before = keys
+        first, before = (None if key is None else sort_key(key) for key in keys)
         found: dict[Place, int] = {}
         for key in self._of.get(table, ()):
-            if key is None or key < (first or "") or (before is not None and key >= before):
+            at = sort_key(key or "")
+            if key is None or at < (first or "") or (before is not None and at >= before):
                 continue
             place = table, key
             if more := sum(one.by for one in self._between(place, since_s, until_s)):

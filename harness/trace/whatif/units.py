@@ -132,7 +132,8 @@ class PagedScan(int):
         *others, last = self.pages
         left = dict(rows)
         shares = [(place, max(0, count + left.pop(place, 0))) for place, count in last.shares]
-        shares += [(place, left[place]) for place in sorted(left) if left[place] > 0]
+        others_left = sorted(left, key=lambda place: sort_key(place[1] or ""))
+        shares += [(place, left[place]) for place in others_left if left[place] > 0]
         last = ScanPage(max(0, last.own + own), tuple(shares))
         return PagedScan.of((*others, last), self.page_s, self.keys, self.returned)
 

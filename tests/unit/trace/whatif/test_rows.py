@@ -16,7 +16,7 @@ from harness.gateway.model import Model
 from harness.model.operation import Kind
 from harness.trace.operations import Batch, Detail, TracedParts, TracedQuery
 from harness.trace.whatif.rekeying import Rekeying
-from harness.trace.whatif.rows import Changes, KnownRows, MissingRows, RowScan
+from harness.trace.whatif.rows import Arrivals, Changes, KnownRows, MissingRows, RowScan
 from harness.trace.whatif.scheme import as_recorded
 from harness.trace.whatif.simulation import FIRST, Request, Simulation
 from harness.trace.whatif.units import Loads, PagedScan, Scanned, ScanPage
@@ -199,3 +199,13 @@ def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -
     simulation.finish()
     assert simulation.throttling.failed == 0
     assert simulation.lost == {("", "q"): -1, ("", None): 0}
+
+
+def test_partitions_that_came_are_found_in_the_order_of_the_service() -> None:
+    """By UTF-16 units, in which an emoji is before a full-width letter."""
+    [request] = requested(Rekeying(as_recorded()).loads(recorded([Made(0, Kind.INSERT, ("a",))])))
+    assert request[-1] is not None
+    arrivals, emoji = Arrivals(), ("", "\U0001f600")
+    arrivals.note(emoji, 1.0, *request[-1])
+    assert arrivals.in_table("", 0.0, 2.0, ("a", "\uff21")) == {emoji: 1}
+    assert arrivals.in_table("", 0.0, 2.0, ("\uff21", None)) == {}
