@@ -161,7 +161,7 @@ def cases(
         ),
         "budget too small to load": Case(
             arguments=setting("limits.billable_transactions=5", "keys.rows_per_partition=900"),
-            words=("limits.billable_transactions is 5", "17 are needed to make, load and"),
+            words=("limits.billable_transactions is 5", "16 are needed to make, load and"),
         ),
         "missing user class": Case(
             arguments=at,
