@@ -114,8 +114,8 @@ def test_the_verdict_is_what_was_found(runs: dict[str, LocustProcess]) -> None:
     for name in ("found", "above"):
         record = runs[name].record
         assert record.verdict.result == "throttled"
-        # The limit is the gateway's own, far below the published one of a partition.
-        assert record.verdict.limited_by == "unknown"
+        # A run is held to the limits of the gateway that it meets.
+        assert record.verdict.limited_by == "partition"
         assert record.verdict.sentence == search_of(record).sentence
         assert record.throttled_ratio > 0.01
 
