@@ -29,8 +29,8 @@ from tests.support.sdk import account_key
 
 _CHANGES = frozenset(("date", "x-ms-request-id", "x-ms-client-request-id", "x-ms-popreceipt"))
 """Header fields that differ between any two answers."""
-_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length"))
-"""Header fields that are of one connection, or say how a body is framed."""
+_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length", "via"))
+"""Header fields that are of one connection, say how a body is framed, or name the gateway."""
 
 _TIME = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d(?::|%3A)\d\d(?::|%3A)\d\d(?:\.\d+)?Z", re.IGNORECASE)
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
