@@ -290,6 +290,19 @@ class StorageLimits:
         """Take what a page of a query scans besides those of its first partition."""
         self._take(table, key, self._ranges.find(table, key or ""), entities, now_s)
 
+    def take_spread(
+        self, table: str, first: str, before: str | None, entities: int, now_s: float
+    ) -> None:
+        """Take what a page scans of partitions of a range of keys that are not told apart.
+
+        They are taken to be evenly spread over its servers.
+        """
+        firsts = [first, *map(of_sort_key, self.borders(table, first, before))]
+        each, rest = divmod(entities, len(firsts))
+        for number, key in enumerate(firsts):
+            part = each + (number < rest)
+            self._take(table, None, self._ranges.find(table, key), part, now_s)
+
     def borders(self, table: str, first: str, before: str | None) -> Sequence[str]:
         """The keys of a range, but for its first one, at which the table is on another server.
 

@@ -297,7 +297,8 @@ class Simulation:
             if late or at in self._doubtful
         ]
         first = page.shares[0][0] if page.shares else place
-        if not page.shares or (page.own and place != first):
+        several = place[1] is None
+        if not several:
             takes.append((place, page.own))
         rule = passage.admit(first, 1, sum(count for at, count in takes if at == first), now_s)
         if rule:
@@ -305,6 +306,8 @@ class Simulation:
         for at, count in takes:
             if at != first:
                 storage.take(*at, count, now_s)
+        if several and page.own:
+            storage.take_spread(place[0], *paged.keys, page.own, now_s)
         if paged.returned:
             borders = storage.borders(place[0], *paged.keys)
             self.throttling.attempts += paged.more_pages(borders)

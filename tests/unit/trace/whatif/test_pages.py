@@ -90,6 +90,19 @@ def test_ranges_of_keys_are_those_of_the_rows_before_a_trace() -> None:
     assert simulation._model.storage.ranges == model.storage.ranges
 
 
+def test_rows_whose_partitions_are_not_told_apart_are_taken_from_every_server_of_a_scan() -> None:
+    """As a gateway does, which knows the partitions: not from the first server alone."""
+    keys = [f"p{number:03}" for number in range(60)]
+    model = Model(LIMITS, 0.0)
+    for key in keys:
+        model.answered(about_entity("PUT", key), WRITTEN, 0.0)
+    assert model.storage is not None
+    borders = model.storage.borders("table", "p030", None)
+    model.storage.take_spread("table", "p030", None, 20_000 * len(borders), 0.0)
+    refused = [model.storage.admit("table", key, 1, 0.0, 0) for key in keys[30:]]
+    assert set(refused) == {"server"}
+
+
 ROWS = [f"{number:06}" for number in range(2500)]
 
 
