@@ -46,14 +46,16 @@ class AzuriteInstall:
 class AzuriteStart:
     """Runs a server of Azurite that keeps its data in memory, for several runs to share.
 
-    It is that of tables, or the one that --server names. A run without -H starts its own Azurite
-    and does not need this.
+    Without --server it serves tables. A run without -H starts its own Azurite and does not need
+    this.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
+        servers = get_args(Server)
+        ports = [f"{service_of(one, emulated=True).port} for {one}s" for one in servers]
         parser.add_argument(
             "--server",
-            choices=get_args(Server),
+            choices=servers,
             default="table",
             help="the server to run; sessions queue and blob send to those of their name (default: "
             "%(default)s)",
@@ -61,8 +63,7 @@ class AzuriteStart:
         parser.add_argument(
             "--port",
             type=int,
-            help="port to listen on; 0 takes a free one (default: 10002 for tables, 10001 for "
-            "queues, 10000 for blobs)",
+            help=f"port to listen on; 0 takes a free one (default: {', '.join(ports)})",
         )
         parser.add_argument("--cert", type=Path, help="certificate (PEM); serves https")
         parser.add_argument("--key", type=Path, help="private key of the certificate (PEM)")

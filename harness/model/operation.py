@@ -157,6 +157,8 @@ class Kind(enum.StrEnum):
         return made
 
 
+ON_MESSAGES = frozenset(kind.value for kind in Kind if kind.on_messages)
+"""Names of the kinds that are about messages of a queue. These say nothing about tables."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Generic, Self, TypeVar
 
-from harness.model.operation import Kind
+from harness.model.operation import ON_MESSAGES
 
 
 class Action(enum.StrEnum):
@@ -65,7 +65,7 @@ class Action(enum.StrEnum):
     @property
     def of_messages(self) -> bool:
         """Whether it is about messages of queues, which have no rows to load."""
-        return any(kind == self.value for kind in Kind if kind.on_messages)
+        return self.value in ON_MESSAGES
 
 
 _T = TypeVar("_T")

@@ -21,12 +21,11 @@ from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import FOLDED, Kind
+from harness.model.operation import FOLDED, ON_MESSAGES, Kind
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.target import UNKNOWN_THROUGHPUT
 from harness.profile.checks.prediction import KeyRanges, longest_bytes
 from harness.profile.checks.seen import (
-    ON_MESSAGES,
     ChargedKind,
     ChargesSeen,
     GrowthSeen,

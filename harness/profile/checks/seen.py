@@ -17,7 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
-from harness.model.operation import FOLDED, Kind
+from harness.model.operation import FOLDED, ON_MESSAGES, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.partition import QUEUE_TABLE, Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
@@ -41,8 +41,6 @@ _MANY_WRITES = 0.25
 _OF_ENTITIES = frozenset((*LIMITS, "unknown"))
 _OF_REQUESTS = frozenset((*_OF_ENTITIES, "endpoint"))
 """Limits of a load that fewer and larger requests relieve."""
-ON_MESSAGES = frozenset(kind.value for kind in Kind if kind.on_messages)
-"""Default names of operations on queues. Beside tables, these say nothing about the tables."""
 _LIMITED = (VerdictResult.CLIENT_LIMITED, VerdictResult.ENDPOINT_LIMITED)
 _WORKLOAD_PARTS = frozenset(("keys", "mix", "query", "transaction"))
 """Parts of a profile that a scenario replaces."""
