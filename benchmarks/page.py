@@ -2,7 +2,7 @@
 
 A run of 10,000 partitions, more than are told apart, after twenty minutes of load, with keys of
 36 letters and with keys of 1 KiB. Everything that browsers ask for is made from it: the record of
-the moment, the page's update, the rows of the tab. It is made once a second at most, however many
+the moment, the page's update, the rows of the tabs. It is made once a second at most, however many
 ask, so that the time of an update is a share of one core of the master. The same run with one
 partition stands beside it.
 
@@ -158,7 +158,7 @@ def cost(run: MasterRun) -> Cost:
         marks.append(time.process_time())
         page = showing.now().data
         marks.append(time.process_time())
-        tab = orjson.dumps(showing.now().rows)
+        tab = orjson.dumps(showing.now().tabs)
         marks.append(time.process_time())
         times.append((marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]))
     assert record is not None

@@ -161,7 +161,8 @@ def main() -> int:
                 found[case.place] = row(case, record)
                 print(found[case.place][-1], flush=True)
     lines = [found[case.place][-1] for case in cases]
-    near, covered = (sum(one[place] for one in found.values()) for place in (0, 1))
+    near = sum(near for near, *_ in found.values())
+    covered = sum(covered for _, covered, *_ in found.values())
     dearest = max(one[2] for one in found.values())
     head = HEAD.format(
         count=len(cases), cores=cores, seed=asked.seed, near=near, covered=covered,

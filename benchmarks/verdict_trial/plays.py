@@ -207,7 +207,8 @@ class _Scene:
             disk.mkdir()
             size = f"size={run.disk_bytes}"
             subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", disk], check=True)
-            self._stack.callback(subprocess.run, ["umount", "--lazy", disk], check=False)
+            unmount = ["umount", "--lazy", str(disk)]
+            self._stack.callback(lambda: subprocess.run(unmount, check=False))
             arguments += ["--out", str(disk)]
         self._process = self._stage.stress(
             *arguments, environ=environ, host=self._lead, python=python
@@ -337,7 +338,7 @@ class Comparison:
             folder = stage.folder / letter
             folder.mkdir()
             played, process = run.played(dataclasses.replace(stage, folder=folder))
-            subjects.append(Subject(letter=letter, source=letter, records=(process.record,)))
+            subjects.append(Subject(source=letter, records=(process.record,)))
             busy = busy or played.busy
         return dataclasses.replace(of_comparison(subjects, self.fail_if), busy=busy)
 

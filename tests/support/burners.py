@@ -28,7 +28,9 @@ def burnt_cores(cores: Iterable[int]) -> Iterator[None]:
     try:
         for core in cores:
             for _ in range(BURNERS):
-                burner = subprocess.Popen([sys.executable, "-c", script])
+                # A session each: Linux may share cores between sessions, not between processes.
+                command = [sys.executable, "-c", script]
+                burner = subprocess.Popen(command, start_new_session=True)
                 burners.append(burner)
                 os.sched_setaffinity(burner.pid, {core})
         yield
