@@ -100,6 +100,8 @@ def _partitions(part: ServiceLogPart) -> str:
         return (
             f"{compared}: none has too many. {lines} name no PartitionKey (inserts, transactions)"
         )
+    if part.missing or part.unanswered_logged:
+        return f"{compared}: none differs by more than missing lines and lost answers explain"
     return f"{compared}: each has the same number"
 
 
@@ -107,7 +109,8 @@ def _latencies(record: RunRecord, part: ServiceLogPart) -> list[tuple[str, str]]
     """Server latencies, and where it is known which share of the client's they leave."""
     server, client = part.server_ms, record.service_ms
     if server is None:
-        return [("server latency", "not in the log")]
+        known = "in the log" if part.clock_s is not None else "known, as the clock is not"
+        return [("server latency", f"not {known}")]
     each, shares = [], []
     for name in ("p50", "p90", "p99"):
         in_server: float = getattr(server, name)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from harness.model.errors import SetupError, cut
+from harness.model.figures import counted
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.blocks import Alias, BlockColumns
 from harness.trace.engine import Engine, Tell, reason_of
@@ -25,6 +26,7 @@ from harness.trace.logs.entries import (
     DAMAGED,
     SKIPPED_BYTES,
     LogEntry,
+    Repeats,
     first_lines,
     lines_of,
     unpacked,
@@ -222,15 +224,16 @@ def convert(
 def log_entries(
     path: Path, tell: Tell, damaged: Callable[[str], None]
 ) -> Iterator[LogEntry | None]:
-    """The entries of a log, or of a folder with logs; None for what is not an entry.
+    """The entries of a log, or of a folder with logs, each once; None for what is not an entry.
 
-    ``damaged`` takes a sentence for each file whose rest cannot be read.
+    ``damaged`` takes a sentence for each file whose rest cannot be read, and one on repeated lines.
 
     Raises:
         SetupError: there is no log, or it is a trace.
     """
     files = _logs(path)
     total, before = sum(file.stat().st_size for file in files), 0
+    repeats = Repeats()
     for file in files:
         reader = _READERS.get(form := format_of(file))
         if reader is None:
@@ -241,10 +244,13 @@ def log_entries(
                 for number, entry in enumerate(reader(lines)):
                     if not number % _TOLD_ENTRIES:
                         tell(min(before + raw.tell(), total - 1), total)
-                    yield entry
+                    if entry is None or not repeats.has(entry):
+                        yield entry
             except DAMAGED:
                 damaged(f"{file.name} is cut or damaged: the rest of it was left out.")
         before += file.stat().st_size
+    if repeats.count:
+        damaged(f"Left out: {counted(repeats.count, 'line')} that the log has again.")
     tell(1, 1)
 
 

@@ -17,6 +17,11 @@ _MISSING_SHARE = 0.001
 Analytics logging", "How logs are stored")"""
 
 
+def allowed_missing(answered: int) -> int:
+    """Lines that a log may lack of so many answered attempts."""
+    return int(answered * _MISSING_SHARE)
+
+
 class LoggedPart(RecordPart):
     """Attempts that the client counted, and lines of the log, of what ``name`` says.
 
@@ -54,10 +59,11 @@ class ServiceLogPart(RecordPart):
         explained: Lines of attempts without an answer: by their ids if the client kept all of them,
             else as many as there are such attempts.
         partitions: How many partitions were compared; 0 where the keys are aliases.
-        partitions_apart: Partitions whose counts differ by more than the unanswered attempts
-            explain.
+        partitions_apart: Partitions whose counts differ by more than the unanswered attempts and
+            the lines that a log may lack explain.
         keyless: Lines that name no PartitionKey: inserts and transactions.
-        seconds_apart: Seconds of which the log has fewer than half of the attempts.
+        seconds_apart: Seconds of which the log has fewer than half of the attempts with an answer;
+            none where the clocks differ by an unknown time.
         clock_s: By how much the service's clock is ahead; None if the counts over time do not tell.
         clock_within_s: How far that may be off.
         server_ms: Server latency of the requests that were served in the measured window.
@@ -87,7 +93,11 @@ class ServiceLogPart(RecordPart):
     @property
     def missing(self) -> int:
         """Answered attempts that the log does not have with their status."""
-        return sum(part.missing for part in self.statuses)
+        missing = sum(part.missing for part in self.statuses)
+        if self.explained != self.unanswered_logged:
+            return missing
+        # Lines of attempts without an answer are known: none of them stands for an answered one.
+        return max(missing, self.answered + self.unanswered_logged - self.logged)
 
     @property
     def unexplained(self) -> int:
@@ -99,7 +109,7 @@ class ServiceLogPart(RecordPart):
     def agrees(self) -> bool:
         """Whether the log contradicts the record in nothing but a few missing lines."""
         return (
-            self.missing <= self.answered * _MISSING_SHARE
+            self.missing <= allowed_missing(self.answered)
             and not self.unexplained
             and not self.partitions_apart
             and not self.seconds_apart

@@ -20,7 +20,12 @@ from harness.measure.counts.snapshot import answer_named
 from harness.measure.record.findings import rounded
 from harness.measure.record.measured import LatencyPart
 from harness.measure.record.record import RunRecord
-from harness.measure.record.service_log import MOST_SHOWN, LoggedPart, ServiceLogPart
+from harness.measure.record.service_log import (
+    MOST_SHOWN,
+    LoggedPart,
+    ServiceLogPart,
+    allowed_missing,
+)
 from harness.model.partition import Partition
 from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import about_entities, operation_in
@@ -93,7 +98,7 @@ class Agreement:
         """Count a line if it is about the load of the run."""
         self.lines += 1
         self.first_s = min(self.first_s or entry.at_s, entry.at_s)
-        self.last_s = max(self.last_s, entry.at_s)
+        self.last_s = max(self.last_s, entry.at_s + entry.duration_ms / 1000)
         if entry.part or not self._is_of_load(entry):
             return
         self._ended_s.append(entry.at_s + entry.duration_ms / 1000)
@@ -122,7 +127,10 @@ class Agreement:
         in_order_s = np.sort(ended_s)
         clock = self._clock(in_order_s)
         ahead_s = 0.0 if clock is None else clock[0]
-        partitions, apart = self._compare_partitions()
+        # Clocks that differ by an unknown time tell nothing of single seconds.
+        timed = clock is not None or self._is_in_time(in_order_s)
+        lacking = unanswered - unanswered_logged
+        partitions, apart = self._compare_partitions(allowed_missing(counted.total()))
         return ServiceLogPart(
             log=log,
             by_id=self._by_id,
@@ -141,12 +149,11 @@ class Agreement:
             partitions=partitions,
             partitions_apart=apart,
             keyless=self._keyless,
-            seconds_apart=self._compare_seconds(in_order_s - ahead_s),
+            seconds_apart=self._compare_seconds(in_order_s - ahead_s, lacking) if timed else (),
             clock_s=None if clock is None else rounded(clock[0]),
             clock_within_s=None if clock is None else rounded(clock[1]),
-            server_ms=self._server_latency(ended_s - ahead_s),
-            ends_early=self.last_s + _SLACK_S
-            < max((point.t for point in record.series if point.attempts), default=0),
+            server_ms=self._server_latency(ended_s - ahead_s) if timed else None,
+            ends_early=timed and self.last_s - ahead_s + _SLACK_S < self._load_s[1],
         )
 
     def _is_of_load(self, entry: LogEntry) -> bool:
@@ -173,7 +180,8 @@ class Agreement:
             unanswered += min(statuses.count(0), lines.total() - same - accepted)
         return joined, found, unanswered
 
-    def _compare_partitions(self) -> tuple[int, tuple[LoggedPart, ...]]:
+    def _compare_partitions(self, lacking: int) -> tuple[int, tuple[LoggedPart, ...]]:
+        """How many were compared, and those that differ; the log may lack so many lines in all."""
         record = self._record
         if record.redacted:
             return 0, ()
@@ -187,7 +195,7 @@ class Agreement:
             logged = self._partitions[table.lower(), key]
             answered = _answered(part.attempts_by_status).total()
             most = sum(part.attempts_by_status.values()) + record.counts.in_flight
-            least = 0 if self._keyless else round(answered * (1 - _LACKING_SHARE))
+            least = 0 if self._keyless else answered - max(lacking, answered * _LACKING_SHARE)
             if not least <= logged <= most:
                 apart.append(LoggedPart(name=part.key, attempts=answered, logged=logged))
         if record.partitions_folded is None:
@@ -223,15 +231,34 @@ class Agreement:
         scatter = statistics.median(abs(one - middle) for one in ahead)
         return (middle, scatter) if scatter <= _MOST_SCATTER_S else None
 
-    def _compare_seconds(self, ended_s: _Instants) -> tuple[LoggedPart, ...]:
-        """The seconds of which the log has fewer than half of the attempts."""
+    @property
+    def _load_s(self) -> tuple[int, int]:
+        """When the first second with attempts began, and the last one; UTC."""
+        seconds = [point.t for point in self._record.series if point.attempts]
+        return min(seconds, default=0), max(seconds, default=0)
+
+    def _is_in_time(self, ended_s: _Instants) -> bool:
+        """Whether the lines are of the time of the load, by the clocks as they are."""
+        first_s, last_s = self._load_s
+        width_s = max((point.width_s for point in self._record.series), default=1)
+        return (
+            len(ended_s) > 0
+            and first_s - _SLACK_S <= ended_s[0]
+            and ended_s[-1] <= last_s + width_s + _SLACK_S
+        )
+
+    def _compare_seconds(self, ended_s: _Instants, lacking: int) -> tuple[LoggedPart, ...]:
+        """The seconds of which the log has fewer than half of the attempts.
+
+        It may lack so many without an answer, which may all be of one second.
+        """
         apart = []
         for point in self._record.series:
             attempts = round(point.attempts * point.width_s)
             from_s, until_s = point.t - _EDGE_S, point.t + point.width_s + _EDGE_S
             first, end = np.searchsorted(ended_s, (from_s, until_s)).tolist()
-            logged = end - first
-            if logged < attempts / 2 and attempts - logged >= _FEWEST_MISSING:
+            logged, due = end - first, attempts - lacking
+            if logged < due / 2 and due - logged >= _FEWEST_MISSING:
                 at = dt.datetime.fromtimestamp(point.t, dt.UTC)
                 apart.append(LoggedPart(name=f"{at:%H:%M:%S}", attempts=attempts, logged=logged))
         return tuple(apart[:MOST_SHOWN])

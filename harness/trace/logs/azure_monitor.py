@@ -194,4 +194,5 @@ def _entry(fields: Mapping[str, Any]) -> LogEntry | None:
         bytes_sent=int(number(text("requestbodysize"))),
         bytes_received=int(number(text("responsebodysize"))),
         part=int(number(text("operationcount"))),
+        service_id=text("correlationid"),
     )

@@ -36,6 +36,7 @@ _VALUE_BYTES = 60
 _MOST_VALUES_BYTES = 250 * 1024 * 1024
 TOO_LONG = b"?"
 _MOST_PADDING = 64 * 1024
+_MOST_IDS = 500_000
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 """What reading a packed file raises where it is cut or damaged."""
 
@@ -52,6 +53,7 @@ class LogEntry(NamedTuple):
         server_ms: The part of it without reading the request and sending the answer.
         request_id: What the client calls the request: an SDK repeats it in each attempt.
         part: The number of this entry among those of one request, from 0.
+        service_id: What the service calls the request: each has its own; empty if not told.
     """
 
     at_s: float
@@ -68,6 +70,33 @@ class LogEntry(NamedTuple):
     bytes_sent: int
     bytes_received: int
     part: int
+    service_id: str = ""
+
+
+class Repeats:
+    """Finds entries that a log has again.
+
+    "Storage Analytics logging": a log may have duplicates, which have the request id of the service
+    and the number of the operation in common. Of the entries long before, the ids are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._latest: set[int] = set()
+        self._before: set[int] = set()
+
+    def has(self, entry: LogEntry) -> bool:
+        """Whether an entry was there before; counts it if so, and keeps it otherwise."""
+        if not entry.service_id:
+            return False
+        known = hash(entry)
+        if known in self._latest or known in self._before:
+            self.count += 1
+            return True
+        self._latest.add(known)
+        if len(self._latest) >= _MOST_IDS:
+            self._latest, self._before = set(), self._latest
+        return False
 
 
 def utc_seconds(text: str) -> float | None:

@@ -55,6 +55,7 @@ def _entry(line: str) -> LogEntry | None:
         server_ms=number(fields[6]),
         account=fields[9],
         url=fields[11],
+        service_id=fields[13],
         part=int(number(fields[14])),
         address=without_port(fields[15]),
         bytes_sent=int(number(fields[18])),

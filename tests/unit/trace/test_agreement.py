@@ -108,6 +108,23 @@ def test_one_missing_line_in_a_thousand_is_named_and_no_contradiction() -> None:
     )
 
 
+def test_a_missing_line_that_a_log_may_lack_is_none_of_a_partition() -> None:
+    """One of 1,200 is no contradiction, even of a partition with few attempts."""
+    keys = [f"p{number}" for number in range(60)]
+    record = recorded(evidence(snapshot_of(dict.fromkeys(keys, 2), operations_per_s=2)))
+    whole = [
+        Line(at_s=START + second + place / 2, key=key).entry(record)
+        for second in range(SECONDS)
+        for place in range(2)
+        for key in keys
+    ]
+    part = held(whole[1:], record)
+    assert part.agrees
+    assert not part.partitions_apart
+    rows = dict(logged_rows(record.model_copy(update={"service_log": part})))
+    assert "the same number" not in rows["by partition"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -169,6 +186,59 @@ def test_the_difference_of_the_clocks_is_found(ahead_s: float) -> None:
     part = held(line.entry()._replace(at_s=line.at_s + ahead_s) for line in lines())
     assert part.clock_s == pytest.approx(ahead_s, abs=0.06)
     assert not part.seconds_apart
+
+
+def test_seconds_without_answers_are_no_gaps() -> None:
+    """While an endpoint was gone, it logged nothing: all that was answered is in the log."""
+    gone = snapshot_of({"p0": 100}, throttled_per_s=15, answer=(0, "connection_reset"))
+    record = recorded(evidence(gone))
+    whole = [
+        Line(at_s=START + second + place / PER_S, key="p0").entry(record)
+        for second in range(SECONDS)
+        for place in range(PER_S)
+    ]
+    assert record.series[0].attempts > 1.5 * PER_S
+    shifted = [line._replace(at_s=START + 5 + (line.at_s - START) / 2) for line in whole]
+    assert held(whole, record).agrees
+    assert held(shifted, record).agrees
+
+
+@pytest.mark.parametrize("ahead_s", [-30.0, 30.0])
+def test_clocks_that_differ_by_an_unknown_time_make_no_gaps(ahead_s: float) -> None:
+    """A fifth of the lines is missing, evenly: in no second, and not at the end."""
+    logged = [
+        line.entry()._replace(at_s=line.at_s + ahead_s) for line in lines() if line.number % 5
+    ]
+    part = held(logged)
+    assert part.clock_s is None
+    assert not part.seconds_apart
+    assert not part.ends_early
+    rows = dict(logged_rows(RECORD.model_copy(update={"service_log": part})))
+    assert rows["server latency"] == "not known, as the clock is not"
+
+
+def test_a_log_of_a_slow_clock_does_not_end_early() -> None:
+    """The difference of the clocks is known: the last line is that of the last second."""
+    logged = (line.entry()._replace(at_s=line.at_s - 30) for line in lines() if line.number % 50)
+    part = held(logged)
+    assert part.clock_s == pytest.approx(-30, abs=0.06)
+    assert not part.ends_early
+
+
+def test_a_lost_answer_stands_for_no_missing_line() -> None:
+    """By their ids, the log has the attempts without an answer; it lacks one of the others."""
+    lost = snapshot_of({"p0": 100}, throttled_per_s=1, answer=(0, "connection_reset"))
+    record = recorded(evidence(lost))
+    ids = [f"{record.run_id}-0-{number:x}" for number in range(SECONDS)]
+    whole = [
+        Line(at_s=START + number * SECONDS / 210, key="p0", number=number).entry(record)
+        for number in range(SECONDS * (PER_S + 1))
+    ]
+    errors = [{"client_request_id": one, "status": 0} for one in ids]
+    assert held(whole, record, errors).agrees
+    part = held(whole[:-1], record, errors)
+    assert part.missing == 1
+    assert not part.agrees
 
 
 def test_no_clock_is_said_where_too_much_is_missing() -> None:

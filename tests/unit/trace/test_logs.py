@@ -67,6 +67,7 @@ def entry(request: dict[str, Any], number: int) -> dict[str, Any]:
         "durationMs": 12,
         "callerIpAddress": "203.0.113.7:50123",
         "uri": HOST + request["path"],
+        "correlationId": f"00000000-0000-0000-0000-{number:012}",
         "properties": {
             "accountName": "contoso",
             "clientRequestId": request.get("id", f"id-{number}"),
@@ -171,7 +172,7 @@ def classic(version: str) -> Writer:
                 "table",
                 quoted(made["uri"]),
                 quoted("/contoso/Orders"),
-                f"00000000-0000-0000-0000-{place:012}",
+                made["correlationId"],
                 str(inner["operationCount"]),
                 made["callerIpAddress"],
                 "2019-02-02",
@@ -395,6 +396,16 @@ def test_parts_of_a_request_count_once(tmp_path: Path) -> None:
     rows, notes = read(path)
     assert len(rows) == 1
     assert notes == ["Left out: 1 further entry of a request."]
+
+
+@pytest.mark.parametrize("write", [json_lines, classic("1.0")])
+def test_lines_that_a_log_has_again_count_once(write: Writer, tmp_path: Path) -> None:
+    """Storage writes lines of an hour twice at times; the service's own id tells them."""
+    for name, requests in (("a", REQUESTS[:10]), ("b", REQUESTS[:3])):
+        (tmp_path / name).write_text(write(requests))
+    rows, notes = read(tmp_path)
+    assert [row.shape.kind for row in rows] == KINDS
+    assert notes == ["Left out: 3 lines that the log has again."]
 
 
 def test_a_folder_of_logs_is_one_trace(tmp_path: Path) -> None:
