@@ -40,8 +40,7 @@ from harness.model.errors import SetupError
 from harness.model.process import ChildProcess, steady_clock
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
-from harness.watch.books import Course, Identity, WatchTally
-from harness.watch.joining import Marks
+from harness.watch.books import Course, Identity, Marks, WatchTally
 from harness.watch.observer import Observer
 
 REPORT_EVERY_S = 1.0

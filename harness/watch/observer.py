@@ -23,8 +23,7 @@ from harness.model.outcome import (
     throttling_scope,
 )
 from harness.trace.recorder import Recorder, detail_of
-from harness.watch.books import Books, Course, Identity, WatchTally
-from harness.watch.joining import Marks
+from harness.watch.books import Books, Course, Identity, Marks, WatchTally
 
 MOST_TABLES = 1000
 MOST_HANDED = 20_000

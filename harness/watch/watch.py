@@ -39,7 +39,7 @@ from harness.report.export.run_folder import write_run
 from harness.trace.head import BODIES, TraceHead
 from harness.trace.writer import TraceWriter
 from harness.watch.application import Application, CpuMeter, with_addresses
-from harness.watch.joining import create_marks
+from harness.watch.books import create_marks
 from harness.watch.metering import MeteringProcess, MeteringSettings, Reports
 from harness.watch.outputs import (
     LIVE_EVERY_S,

@@ -42,8 +42,7 @@ from harness.profile.practices.checklist import with_advice
 from harness.report.export.run_folder import this_machine
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
-from harness.watch.books import WatchTally
-from harness.watch.joining import Joining
+from harness.watch.books import Joining, WatchTally
 from harness.watch.metering import MeteringReport
 
 EMULATOR_PORT = 10002

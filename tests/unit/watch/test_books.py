@@ -16,8 +16,7 @@ from harness.gateway.counters import GONE, RESET
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
 from harness.model.operation import Kind
-from harness.watch.books import Books, WatchTally
-from harness.watch.joining import Joining, Marks, create_marks
+from harness.watch.books import Books, Joining, Marks, WatchTally, create_marks
 from harness.watch.metering import MeteringReport
 from harness.watch.observer import Observer
 from tests.unit.watch.test_metering import report_of
