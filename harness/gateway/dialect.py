@@ -17,6 +17,9 @@ import re
 import uuid
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import ClassVar
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, Unpassed
@@ -27,10 +30,16 @@ from harness.gateway.requests import Asked, read_request, weights_in
 from harness.model.operation import Kind
 from harness.model.outcome import SUBSTATUS_HEADER
 from harness.model.request_units import charge_text
+from harness.model.services.service import Server
 
 _TRANSACTION = Kind.TRANSACTION
 _JSON = "application/json;odata=minimalmetadata"
+_XML = "application/xml"
 _SERVER = "Microsoft-HTTPAPI/2.0"
+_SIGNED = (
+    *("Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type"),
+    *("Date", "If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"),
+)
 _REFUSED_CREDENTIALS = ("AuthenticationFailed", "AuthorizationFailure")
 _XML_ERROR = re.compile(rb"<Code>(\w+)</Code>\s*<Message>([^<\n]*)")
 _PART_ERROR = re.compile(rb'\{"odata\.error":[^\r\n]*\}')
@@ -52,7 +61,33 @@ _PART_HEAD = re.compile(
 
 
 class Dialect:
-    """That of Table storage, which Azurite speaks: nothing is changed."""
+    """That of Table storage, which Azurite speaks: nothing is changed.
+
+    A service beside tables has a subclass, of which the proxy has one object.
+
+    Attributes:
+        server: The server that speaks it.
+        about_stores: Names in logs of the requests about a whole table, by method.
+    """
+
+    server: ClassVar[Server] = "table"
+    about_stores: ClassVar[Mapping[str, str]] = {
+        "GET": "QueryTables",
+        "POST": "CreateTable",
+        "DELETE": "DeleteTable",
+    }
+
+    def shown_by(self, target: str) -> bool:
+        """Whether a target with an account in its path is in this dialect for certain."""
+        return False
+
+    def signed(self, method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
+        """The text that Shared Key signs, for a target with the account in it."""
+        path, _, query = target.partition("?")
+        comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
+        signed = f"{path}?{comp}" if comp else path
+        content_type, date = headers.get("Content-Type", ""), headers["x-ms-date"]
+        return f"{method}\n\n{content_type}\n{date}\n/{account}{signed}"
 
     def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
         """Parse a request, with what its limits need."""
@@ -90,6 +125,37 @@ class Dialect:
     def own(self, answer: GatewayAnswer) -> GatewayAnswer:
         """Return an answer of the gateway itself in the form of the service."""
         return self.in_form(answer, 0)
+
+
+class XmlDialect(Dialect):
+    """What queues and blobs have in common: errors in XML, and what Shared Key signs."""
+
+    def signed(self, method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
+        path, _, query = target.partition("?")
+        lines = [method, *(headers.get(name, "") for name in _SIGNED)]
+        lines[1 + _SIGNED.index("Content-Length")] = str(len(body) or "")
+        fields = [(name.decode().lower(), text.decode("latin-1")) for name, text in headers.fields]
+        own = {name: text.strip() for name, text in fields if name.startswith("x-ms-")}
+        lines += [f"{name}:{own[name]}" for name in sorted(own)]
+        given = parse_qs(query, keep_blank_values=True)
+        asked = {name.lower(): ",".join(sorted(texts)) for name, texts in given.items()}
+        lines += [f"/{account}{path}", *(f"{name}:{asked[name]}" for name in sorted(asked))]
+        return "\n".join(lines)
+
+    def own(self, answer: GatewayAnswer) -> GatewayAnswer:
+        """Return an answer in XML: all errors of the gateway are made in JSON first."""
+        if answer.status < 400:
+            return answer
+        error = json.loads(answer.body)["odata.error"]
+        message = escape(error["message"]["value"])
+        text = f"<Error><Code>{error['code']}</Code><Message>{message}</Message></Error>"
+        return in_xml(answer.status, answer.headers, text)
+
+
+def in_xml(status: int, headers: Mapping[str, str], text: str) -> GatewayAnswer:
+    """Return an answer with the XML of ``text``."""
+    body = f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode()
+    return GatewayAnswer(status, {**headers, "Content-Type": _XML}, body)
 
 
 class CosmosDialect(Dialect):

@@ -25,9 +25,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.client import ClientConnection
+from harness.gateway.dialect import Dialect
 from harness.gateway.headers import Headers
 from harness.gateway.messages import MAX_HEAD_BYTES
-from harness.gateway.queue_requests import is_queue_host, signed_of_queue
 from harness.gateway.upstream import Upstream
 from harness.model.hosts import is_loopback
 
@@ -75,12 +75,13 @@ class Interception:
     account: str = ""
     sign: Sign | None = None
 
-    def endpoint(self, upstream: Upstream, host: str) -> Upstream | AccountUpstream:
-        """The endpoint for the requests to ``host``, the value of Host."""
+    def endpoint(
+        self, upstream: Upstream, host: str, dialect: Dialect
+    ) -> Upstream | AccountUpstream:
+        """The endpoint for the requests to ``host``, the value of Host, in a dialect."""
         if self.sign is None or not self.covers(_split(host, 443)[0]):
             return upstream
-        text_of = signed_of_queue if is_queue_host(host) else _signed_of_table
-        return AccountUpstream(upstream, self.account, self.sign, text_of)
+        return AccountUpstream(upstream, self.account, self.sign, dialect.signed)
 
 
 class AccountUpstream:
@@ -106,15 +107,6 @@ class AccountUpstream:
         text = self._text_of(method, self._account, target, Headers(fields), body)
         fields.append((b"Authorization", self._sign(text).encode()))
         return self._ask(method, target, Headers(fields), body, host)
-
-
-def _signed_of_table(method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
-    """The text that Shared Key of the table service signs."""
-    path, _, query = target.partition("?")
-    comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
-    signed = f"{path}?{comp}" if comp else path
-    content_type, date = headers.get("Content-Type", ""), headers["x-ms-date"]
-    return f"{method}\n\n{content_type}\n{date}\n/{account}{signed}"
 
 
 class ForwardConnection(asyncio.Protocol):

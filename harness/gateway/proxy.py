@@ -34,12 +34,7 @@ from harness.gateway.limits import InjectedFault
 from harness.gateway.links import route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
-from harness.gateway.queue_requests import (
-    QueueDialect,
-    is_about_messages,
-    is_queue_host,
-    is_queue_server,
-)
+from harness.gateway.queue_requests import QueueDialect
 from harness.gateway.reading import read_answer, unpacked, with_top
 from harness.gateway.requests import NOTHING, Asked
 from harness.gateway.rules.counting import NO_ENTITIES, Count
@@ -47,9 +42,13 @@ from harness.gateway.upstream import Upstream, UpstreamMissing
 from harness.model.hosts import STRANGE_HOST
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
+from harness.model.services import beside_at, server_answering
+from harness.model.services.service import Server
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
+_BESIDE: tuple[Dialect, ...] = (QueueDialect(),)
+"""The dialects of an account beside that of its tables."""
 _RESET = Reply(ending=ReplyEnd.RESET)
 _UNSENT = (
     *(InjectedFault.ERROR_500, InjectedFault.ERROR_503),
@@ -102,7 +101,7 @@ class Proxy:
 
     Args:
         upstream: The endpoint behind; None acknowledges writes and stores nothing.
-        queue_upstream: The endpoint behind for queues, where it is another one.
+        beside: The endpoints behind for other servers than that of tables, where they are others.
         address: Address of the gateway, for its pages and error messages.
         clock: The model's clock, UTC seconds.
         readers: Whether a value of Host may read the gateway's own pages.
@@ -117,12 +116,12 @@ class Proxy:
         readers: Callable[[str], bool],
         meter: Meter | None = None,
         interception: Interception | None = None,
-        queue_upstream: Upstream | None = None,
+        beside: Mapping[Server, Upstream] | None = None,
     ) -> None:
         self.counters = Counters()
         self._model = model
         self._upstream = upstream
-        self._queue_upstream = queue_upstream or upstream
+        self._upstreams = beside or {}
         self._address = address
         self._clock = clock
         self._readers = readers
@@ -130,22 +129,27 @@ class Proxy:
         self._interception = interception
         self._cors = CorsAnswers()
         self._dialect = dialect_of(model)
-        # Cosmos DB has no queues.
-        self._of_messages = QueueDialect() if model.units is None else self._dialect
+        # Cosmos DB has nothing beside tables.
+        self._beside = {one.server: one for one in _BESIDE if model.units is None}
         # None until the host or the first answer of the endpoint tells.
-        self._only_messages: bool | None = None
-        if upstream is not None and is_queue_host(upstream.host):
-            self._only_messages = True
+        self._only = None if upstream is None else self._dialect_at(upstream.host)
 
-    async def handle(self, request: Request, *, of_queue: bool = False) -> Reply:
-        """Handle a request; ``of_queue`` tells that it came to an address for queues alone."""
+    def _dialect_at(self, host: str) -> Dialect | None:
+        """The dialect beside tables that a value of Host tells."""
+        service = beside_at(host)
+        return None if service is None else self._beside.get(service.server)
+
+    async def handle(self, request: Request, *, server: Server | None = None) -> Reply:
+        """Handle a request; ``server`` tells that it came to an address for that one alone."""
         target = request.target
         if target.startswith("/-/") and request.defect is None:
             return Reply(answer=self._page(request))
-        dialect = self._dialect
-        of_queue = of_queue or self._only_messages is True
-        if of_queue or is_queue_host(request.host) or is_about_messages(target):
-            dialect = self._of_messages
+        dialect = self._beside.get(server) if server else self._only
+        if dialect is None or dialect is self._dialect:
+            dialect = self._dialect_at(request.host) or self._dialect
+            for one in self._beside.values():
+                if one.shown_by(target):
+                    dialect = one
         if request.defect is not None or not _is_target(request):
             return self._refuse_defect(request, dialect)
         asked = dialect.read(request.method, target, request.headers, _unpacked(request))
@@ -243,7 +247,7 @@ class Proxy:
             return self._cors.allow(request.headers, self._unstored(received))
         upstream: Upstream | AccountUpstream = behind
         if self._interception is not None:
-            upstream = self._interception.endpoint(behind, request.host)
+            upstream = self._interception.endpoint(behind, request.host, dialect)
         route = route_of(
             scheme=request.scheme,
             host=request.host,
@@ -259,8 +263,9 @@ class Proxy:
         method, target, host = request.method, request.target, route.host
         body = dialect.body_for_azurite(headers, route.request_body(headers, request.body))
         answer = await upstream.ask(method, target, headers, body, host)
-        if self._only_messages is None and upstream is self._upstream:
-            self._only_messages = is_queue_server(answer)
+        if self._only is None and upstream is self._upstream:
+            server = server_answering(answer.headers.get("Server", ""))
+            self._only = (server and self._beside.get(server)) or self._dialect
         answer = await dialect.of_azurite(answer)
         self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
@@ -272,7 +277,7 @@ class Proxy:
 
     def _behind(self, received: Received) -> Upstream | None:
         """Return the endpoint that gets a request."""
-        return self._queue_upstream if received.dialect is self._of_messages else self._upstream
+        return self._upstreams.get(received.dialect.server, self._upstream)
 
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""

@@ -15,27 +15,21 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
-import json
 import re
 import uuid
 from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import parse_qs, unquote
-from xml.sax.saxutils import escape
 
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, Unpassed
-from harness.gateway.dialect import Dialect
-from harness.gateway.headers import Headers
+from harness.gateway.dialect import XmlDialect, in_xml
 from harness.gateway.requests import NOTHING, Asked
 from harness.model.operation import Kind
-from harness.model.partition import QUEUE_TABLE
-from harness.model.services import SERVICES
+from harness.model.services.queues import QUEUES
 
 _MESSAGES = "messages"
-_XML = "application/xml"
-_SERVICES = tuple(one for one in SERVICES if one.store == "queue")
-_HOSTS = (".queue.localhost", *(suffix for one in _SERVICES for suffix in one.hosts))
-_SERVERS = tuple(one.server_header for one in _SERVICES if one.server_header)
+_TABLE = QUEUES.beside
 _KINDS = {
     # Method, and whether the id of a message follows.
     ("POST", False): Kind.PUT_MESSAGE,
@@ -44,23 +38,8 @@ _KINDS = {
     ("DELETE", True): Kind.DELETE_MESSAGE,
 }
 _PUT_AT = re.compile(rb"<InsertionTime>([^<]{1,60})")
-_SIGNED = (
-    *("Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type"),
-    *("Date", "If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"),
-)
 _OF_ACCOUNT = {"restype": "service", "comp": "list"}
 _KEPT_FOR = dt.timedelta(days=7)
-
-
-def is_queue_host(host: str) -> bool:
-    """Whether a value of Host is that of a queue endpoint: in Azure, or of an emulator."""
-    host = host.lower()
-    return ".queue." in host and host.partition(":")[0].endswith(_HOSTS)
-
-
-def is_queue_server(answer: GatewayAnswer) -> bool:
-    """Whether an answer is that of a queue service, by its header ``Server``."""
-    return answer.headers.get("Server", "").lower().startswith(_SERVERS)
 
 
 def is_about_messages(target: str) -> bool:
@@ -106,21 +85,8 @@ def oldest_age_s(answer: GatewayAnswer) -> float:
     return max((age.total_seconds() for age in ages), default=0.0)
 
 
-def signed_of_queue(method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
-    """The text that Shared Key of the queue service signs, for a target with the account in it."""
-    path, _, query = target.partition("?")
-    lines = [method, *(headers.get(name, "") for name in _SIGNED)]
-    lines[1 + _SIGNED.index("Content-Length")] = str(len(body) or "")
-    own = {name.decode().lower(): text.decode("latin-1").strip() for name, text in headers.fields}
-    lines += [f"{name}:{own[name]}" for name in sorted(own) if name.startswith("x-ms-")]
-    given = parse_qs(query, keep_blank_values=True)
-    asked = {name.lower(): ",".join(sorted(texts)) for name, texts in given.items()}
-    lines += [f"/{account}{path}", *(f"{name}:{asked[name]}" for name in sorted(asked))]
-    return "\n".join(lines)
-
-
 def _about_queue(name: str, *, drops: bool = False) -> Asked:
-    return Asked(None, QUEUE_TABLE, QUEUE_TABLE, name, drops_table=drops)
+    return Asked(None, _TABLE, _TABLE, name, drops_table=drops)
 
 
 def _about_messages(kind: Kind, queue: str, given: Mapping[str, str]) -> Asked:
@@ -130,23 +96,24 @@ def _about_messages(kind: Kind, queue: str, given: Mapping[str, str]) -> Asked:
             kind = Kind.PEEK_MESSAGES
         number = given.get("numofmessages", "1")
         top = int(number) if number.isdecimal() and len(number) < 10 else 1
-    return Asked(kind, QUEUE_TABLE, QUEUE_TABLE, queue, 1, top=top)
+    return Asked(kind, _TABLE, _TABLE, queue, 1, top=top)
 
 
-class QueueDialect(Dialect):
+class QueueDialect(XmlDialect):
     """That of Queue Storage: bodies in XML, where tables have JSON."""
+
+    server = QUEUES.server
+    about_stores: ClassVar = {
+        "GET": "GetQueueMetadata",
+        "PUT": "CreateQueue",
+        "DELETE": "DeleteQueue",
+    }
+
+    def shown_by(self, target: str) -> bool:
+        return is_about_messages(target)
 
     def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
         return read_queue_request(method, target)
-
-    def own(self, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return an answer in XML: all errors of the gateway are made in JSON first."""
-        if answer.status < 400:
-            return answer
-        error = json.loads(answer.body)["odata.error"]
-        message = escape(error["message"]["value"])
-        text = f"<Error><Code>{error['code']}</Code><Message>{message}</Message></Error>"
-        return _in_xml(answer.status, answer.headers, text)
 
     def acknowledged(self, request: Unpassed) -> GatewayAnswer:
         kind, now = request.asked.kind, request.now
@@ -164,7 +131,7 @@ class QueueDialect(Dialect):
             f"<PopReceipt>{receipt}</PopReceipt><TimeNextVisible>{shown}</TimeNextVisible>"
             "</QueueMessage></QueueMessagesList>"
         )
-        return _in_xml(201, made, text)
+        return in_xml(201, made, text)
 
     def unstored(self, request: Unpassed) -> GatewayAnswer:
         method, asked = request.method, request.asked
@@ -172,14 +139,9 @@ class QueueDialect(Dialect):
             return self.acknowledged(request)
         made = answers.usual_headers(request.headers, str(uuid.uuid4()))
         if asked.receives:
-            return _in_xml(200, made, "<QueueMessagesList />")
+            return in_xml(200, made, "<QueueMessagesList />")
         if asked.partition_key is not None and method in ("PUT", "DELETE"):
             return GatewayAnswer(201 if method == "PUT" else 204, made)
         if asked.partition_key is not None and method in ("GET", "HEAD"):
             return GatewayAnswer(200, made | {"x-ms-approximate-messages-count": "0"})
         return super().unstored(request)
-
-
-def _in_xml(status: int, headers: Mapping[str, str], text: str) -> GatewayAnswer:
-    body = f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode()
-    return GatewayAnswer(status, {**headers, "Content-Type": _XML}, body)

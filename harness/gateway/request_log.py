@@ -17,14 +17,10 @@ import orjson
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.counters import Disposition
 from harness.gateway.proxy import Meter, Received
-from harness.gateway.requests import Asked
 from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
-from harness.model.partition import QUEUE_TABLE
 
 _FLUSHED_EVERY_S = 0.5
-_TABLES = {"GET": "QueryTables", "POST": "CreateTable", "DELETE": "DeleteTable"}
-_OF_QUEUE = {"GET": "GetQueueMetadata", "PUT": "CreateQueue", "DELETE": "DeleteQueue"}
 _CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
 
 
@@ -76,7 +72,7 @@ class RequestLog(Meter):
 
 
 def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: float) -> bytes:
-    request, asked = received.request, received.asked
+    request = received.request
     headers, took_ms = request.headers, round(1000 * (now_s - received.arrived_s), 3)
     arrived = dt.datetime.fromtimestamp(received.arrived_s, dt.UTC)
     text = "Success"
@@ -86,7 +82,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
         {
             "time": f"{arrived:%Y-%m-%dT%H:%M:%S.%f}0Z",
             "category": _CATEGORIES.get(request.method, "StorageWrite"),
-            "operationName": _name(request.method, asked),
+            "operationName": _name(received),
             "operationVersion": headers.get("x-ms-version", ""),
             "schemaVersion": "1.0",
             "statusCode": status,
@@ -99,7 +95,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
                 "clientRequestId": headers.get("x-ms-client-request-id", ""),
                 "userAgentHeader": headers.get("user-agent", ""),
                 "serverLatencyMs": took_ms,
-                "serviceType": "queue" if asked.table == QUEUE_TABLE else "table",
+                "serviceType": received.dialect.server,
                 "operationCount": 0,
                 "requestBodySize": len(request.body),
                 "responseBodySize": 0 if answer is None else answer.length or len(answer.body),
@@ -109,8 +105,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
     )
 
 
-def _name(method: str, asked: Asked) -> str:
-    if asked.kind is not None:
-        return asked.kind.logged_as
-    named = _OF_QUEUE if asked.table == QUEUE_TABLE else _TABLES
-    return named.get(method, "Unknown")
+def _name(received: Received) -> str:
+    if received.asked.kind is not None:
+        return received.asked.kind.logged_as
+    return received.dialect.about_stores.get(received.request.method, "Unknown")

@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, unquote
 from harness.gateway.key_ranges import IndexRange, Key, index_range
 from harness.model.entity import MAX_TRANSACTION_BYTES, canonical_text
 from harness.model.operation import Kind
-from harness.model.partition import QUEUE_TABLE
+from harness.model.partition import is_beside
 
 _BOUNDARY = re.compile(rb"boundary=\"?([^\s\";]+)")
 _FIRST_DELIMITER = re.compile(rb"\A\s*--([^\s]+)")
@@ -95,7 +95,7 @@ _INSERT = Kind.INSERT
 _OVERRIDES = ("GET", "PUT", "PATCH", "MERGE", "DELETE")
 _KEYS = ("PartitionKey", "RowKey")
 _NOT_ABOUT_ENTITIES = ("acl", "properties", "stats", "list", "metadata")
-"""The last two are of queues, before an answer told that the endpoint has queues."""
+"""The last two are not of tables, before an answer told that the endpoint has none."""
 _WRITES = {
     "PUT": Kind.UPSERT_REPLACE,
     "PATCH": Kind.UPSERT_MERGE,
@@ -148,8 +148,8 @@ class Asked(NamedTuple):
         patches: The method of the request, or of a part of it, is PATCH.
         weights: How large the entities in ``rows`` are, where the limits need it.
 
-    A request about a queue has `QUEUE_TABLE` as its table, and the queue as its partition; ``top``
-    is the most messages that it gets.
+    Beside tables a request has `Service.beside` as its table. ``top`` is the most messages that one
+    to a queue gets.
     """
 
     kind: Kind | None
@@ -181,11 +181,11 @@ class Asked(NamedTuple):
 
     @property
     def ranged_table(self) -> str:
-        """The table whose ranges hold the partition; of a queue a name for it alone.
+        """The table whose ranges hold the partition; beside tables a name for it alone.
 
         Each queue is on one server, and different queues may be on different ones.
         """
-        return f"{self.table}/{self.partition_key}" if self.table == QUEUE_TABLE else self.table
+        return f"{self.table}/{self.partition_key}" if is_beside(self.table) else self.table
 
 
 NOTHING = Asked(kind=None)

@@ -28,6 +28,7 @@ from harness.gateway.upstream import ANSWERED_WITHIN_S, Upstream
 from harness.model.errors import SetupError
 from harness.model.hosts import readers_of
 from harness.model.process import search_rarely, steady_clock
+from harness.model.services.service import Server
 
 try:
     import uvloop
@@ -64,15 +65,17 @@ def stopped_by_parent() -> asyncio.Event:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAddress:
-    """A further address, for the queues of the same account.
+class BesideAddress:
+    """A further address, for what the same account has beside tables.
 
     Attributes:
-        upstream: The endpoint of the queues behind.
+        server: What it is for.
+        upstream: The endpoint of that behind.
         listen: HOST:PORT; port 0 takes a free port.
         ready: Called with its URL once the gateway listens there, before that of `serve`.
     """
 
+    server: Server
     upstream: str
     listen: str
     ready: Callable[[str], None]
@@ -93,7 +96,7 @@ async def serve(
     looks_ahead: bool = True,
     shared: bool = False,
     clock: Callable[[], float] | None = None,
-    queue_address: QueueAddress | None = None,
+    beside: Sequence[BesideAddress] = (),
 ) -> None:
     """Listen until ``stop``.
 
@@ -109,7 +112,7 @@ async def serve(
         looks_ahead: False if the gateway may send no request of its own.
         shared: Whether other processes listen at the same address.
         clock: UTC seconds, steady; None for an own clock.
-        queue_address: A further address for queues; without it they are reached at ``upstream``.
+        beside: Further addresses; what has none is reached at ``upstream``.
 
     Raises:
         SetupError: the address cannot be used, or ``upstream`` is invalid.
@@ -123,11 +126,11 @@ async def serve(
             behind = await stack.enter_async_context(
                 Upstream(upstream, answered_within_s=answered_within_s)
             )
-        queue_upstream = None
-        if queue_address is not None:
-            check_upstream(queue_address.upstream)
-            queue_upstream = await stack.enter_async_context(
-                Upstream(queue_address.upstream, answered_within_s=answered_within_s)
+        upstreams = {}
+        for one in beside:
+            check_upstream(one.upstream)
+            upstreams[one.server] = await stack.enter_async_context(
+                Upstream(one.upstream, answered_within_s=answered_within_s)
             )
         model = Model(
             limits, clock(), stored=behind is not None, looks_ahead=looks_ahead, shared=shared
@@ -140,7 +143,7 @@ async def serve(
             readers_of(address_of(listen)[0]),
             meter=meter,
             interception=interception,
-            queue_upstream=queue_upstream,
+            beside=upstreams,
         )
 
         async def open_listener(
@@ -154,10 +157,10 @@ async def serve(
 
         scheme = "http" if tls is None else "https"
         await open_listener(proxy.handle, bound, interception)
-        if queue_address is not None:
-            bound, elsewhere = _address(queue_address.listen, shared=shared)
-            await open_listener(functools.partial(proxy.handle, of_queue=True), bound, None)
-            queue_address.ready(f"{scheme}://{elsewhere}")
+        for one in beside:
+            bound, elsewhere = _address(one.listen, shared=shared)
+            await open_listener(functools.partial(proxy.handle, server=one.server), bound, None)
+            one.ready(f"{scheme}://{elsewhere}")
         ready(f"{scheme}://{address}")
         await stop.wait()
 

@@ -15,9 +15,12 @@ EXACT_PARTITIONS = 200
 """So many partitions are counted one by one, by a ledger as by a gateway."""
 MADE_UP = "!rows"
 """In keys of rows of which a trace shows how many were there, and not where."""
-QUEUE_TABLE = "(queues)"
-"""In place of the table where a partition is a queue beside tables. No table has such a name."""
 _DIGEST_BYTES = 8
+
+
+def is_beside(table: str) -> bool:
+    """Whether it is no table, but a service beside tables: see `Service.beside`."""
+    return table.startswith("(")
 
 
 class Partition(NamedTuple):

@@ -17,8 +17,9 @@ from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.verdict import LIMITERS, indicative
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
-from harness.model.partition import QUEUE_TABLE, Partition
+from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
+from harness.model.services import BESIDE
 from harness.model.services.service import RAISED, CountedUnit
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit, limit_words
@@ -28,7 +29,6 @@ from harness.report.limits import account_limit, judged_sign, least, raised_mark
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
-_OF_QUEUE = f"{QUEUE_TABLE}/NAME is a queue, and its messages count as entities"
 ACCOUNT_TRANSACTIONS_PER_S = 20_000
 """Source: scalability targets for standard storage accounts, which count requests, not entities."""
 NO_TARGET = "no target (request units)"
@@ -54,7 +54,7 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
     rows = [
         ("endpoint", record.endpoint.described),
         ("", f"{record.endpoint.host}{table}"),
-        *([("", _OF_QUEUE)] if QUEUE_TABLE in tables else []),
+        *(("", one.beside_as) for one in BESIDE if one.beside in tables),
         ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
     ]
     for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):

@@ -21,7 +21,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Annotated
 from urllib.parse import urlsplit
@@ -29,19 +29,20 @@ from urllib.parse import urlsplit
 import msgpack
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from harness.endpoint.address import is_table_host
 from harness.gateway.forward import Interception
 from harness.gateway.limits import load_limits
-from harness.gateway.queue_requests import is_queue_host
-from harness.gateway.server import QueueAddress, run, serve, stopped_by_parent
+from harness.gateway.server import BesideAddress, run, serve, stopped_by_parent
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess, steady_clock
+from harness.model.services import USUAL
+from harness.model.services.service import Server
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
 from harness.watch.books import Course, Identity, Marks, WatchTally
 from harness.watch.observer import Observer
+from harness.watch.other_endpoints import server_at
 
 REPORT_EVERY_S = 1.0
 # The pipe comes from a process of this program, so that unpickling executes nothing foreign.
@@ -61,7 +62,7 @@ class MeteringSettings:
         upstream: Scheme, host and port of the endpoint.
         certificate: File with key and certificate (PEM) for TLS; empty for plain HTTP.
         intercepts: Hosts for which the gateway is a forward proxy in plain HTTP: ``*`` for those of
-            all endpoints of tables and queues, or one, with that of its queues. Empty for none, and
+            all endpoints of accounts, or one, with those of the same account. Empty for none, and
             the gateway listens with TLS.
         account: The account of an emulator that gets the intercepted requests, signed anew.
         budget: Most requests that may reach the endpoint.
@@ -69,8 +70,8 @@ class MeteringSettings:
         looks_ahead: Whether the gateway may read rows that were stored before.
         marks: File of the `Marks` of all processes at the same address; empty for one alone.
         epoch_s: Of the clock of all processes; None for an own one.
-        queue_upstream: The endpoint of the queues of the same account; empty for none. The gateway
-            listens for them at ``queue_listen``.
+        beside: Other servers of the same account, the endpoint of each, and where the gateway
+            listens for it.
         traces: Whether the operations are recorded for a trace, with the values of ``properties``.
     """
 
@@ -86,8 +87,7 @@ class MeteringSettings:
     looks_ahead: bool = True
     marks: str = ""
     epoch_s: float | None = None
-    queue_upstream: str = ""
-    queue_listen: str = ""
+    beside: tuple[tuple[Server, str, str], ...] = ()
     traces: bool = False
     properties: tuple[str, ...] = ()
 
@@ -97,15 +97,14 @@ class MeteringReport:
     """What a metering process counted since its last report.
 
     Attributes:
-        url: Where it listens, and ``queue_url`` where for queues; empty for none.
+        urls: Where it listens for each server.
         handed: Attempts to be joined with those that other processes saw.
         until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
         trace: Blocks for the trace.
     """
 
-    url: str
-    queue_url: str
+    urls: dict[Server, str]
     delta: Delta
     tally: WatchTally
     behaviour: Behaviour
@@ -118,17 +117,13 @@ class MeteringReport:
 
     @classmethod
     def of(
-        cls, observer: Observer, urls: Sequence[str], now_s: float, *, final: bool
+        cls, observer: Observer, urls: Mapping[Server, str], now_s: float, *, final: bool
     ) -> MeteringReport:
-        """What an observer counted since its last report, at ``now_s``, UTC.
-
-        ``urls`` are those where the gateway listens, of tables last.
-        """
+        """What an observer counted since its last report, at ``now_s``, UTC."""
         handed, books = observer.hand_over(), observer.books
         delta, tally, behaviour = observer.drain(ended=final)
         return cls(
-            url=urls[-1],
-            queue_url=urls[0] if len(urls) > 1 else "",
+            urls=dict(urls),
             delta=delta,
             tally=tally,
             behaviour=behaviour,
@@ -165,8 +160,7 @@ def _reports() -> TypeAdapter[MeteringReport]:
 
 def settings_of(text: str) -> MeteringSettings:
     """The settings as the command line has them; see `text_of`."""
-    given = json.loads(text)
-    return MeteringSettings(**given | {"properties": tuple(given["properties"])})
+    return TypeAdapter(MeteringSettings).validate_python(json.loads(text))
 
 
 def text_of(settings: MeteringSettings) -> str:
@@ -181,7 +175,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     observer.books.ledger.open_window(settings.window_s, float("inf"))
     clock = steady_clock(settings.epoch_s)
     stop = stopped_by_parent()
-    listening: list[str] = []
+    listening: dict[Server, str] = {}
 
     def report(*, final: bool) -> None:
         MeteringReport.of(observer, listening, clock(), final=final).write(out)
@@ -197,7 +191,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     reporting: list[asyncio.Task[None]] = []
 
     def ready(url: str) -> None:
-        listening.append(url)
+        listening[USUAL.server] = url
         report(final=False)
         reporting.append(asyncio.create_task(report_forever()))
         # Without reports nothing is counted: the watch has to end.
@@ -213,13 +207,15 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
             interception = _interception(settings, context)
         else:
             tls = context
-    queue_address = None
-    if settings.queue_upstream:
-        queue_address = QueueAddress(
-            upstream=settings.queue_upstream,
-            listen=settings.queue_listen,
-            ready=listening.append,
+    beside = [
+        BesideAddress(
+            server=server,
+            upstream=upstream,
+            listen=listen,
+            ready=functools.partial(listening.__setitem__, server),
         )
+        for server, upstream, listen in settings.beside
+    ]
     await serve(
         upstream=settings.upstream,
         listen=settings.listen,
@@ -232,7 +228,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
         looks_ahead=settings.looks_ahead,
         shared=marks is not None,
         clock=clock,
-        queue_address=queue_address,
+        beside=beside,
     )
     for task in reporting:
         if task.done():
@@ -253,12 +249,11 @@ def _interception(settings: MeteringSettings, tls: ssl.SSLContext) -> Intercepti
         from harness.endpoint.credential import EMULATOR_KEY, SharedKey
 
         sign = SharedKey(settings.account, EMULATOR_KEY).authorization_of
-    queue_host = urlsplit(settings.queue_upstream).hostname
+    hosts = {host, *(urlsplit(upstream).hostname for _, upstream, _ in settings.beside)}
+    servers = {USUAL.server, *(server for server, _, _ in settings.beside)}
 
     def covers(name: str) -> bool:
-        if host != "*":
-            return name in (host, queue_host)
-        return is_table_host(name) or (queue_host is not None and is_queue_host(name))
+        return name in hosts if host != "*" else server_at(name) in servers
 
     return Interception(covers=covers, tls=tls, account=settings.account, sign=sign)
 

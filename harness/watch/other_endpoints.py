@@ -1,4 +1,4 @@
-"""Variables that lead an application to other endpoints of tables or queues than the gateway.
+"""Variables that lead an application to other endpoints of its account than the gateway.
 
 Names and values are looked at, because applications name their variables as they like. A variable
 that is not recognized reaches the application as it is.
@@ -12,15 +12,20 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from harness.endpoint.address import is_account_name, is_table_host
-from harness.gateway.queue_requests import is_queue_host
+from harness.model.services import BESIDE, USUAL, beside_at
+from harness.model.services.service import Server
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _RUN_TOGETHER = re.compile(r"(?i)storage(?=account|key|name)|account(?=name|key)")
 _SERVICES = {"STORAGE", "TABLE", "TABLES", "COSMOS", "COSMOSDB"}
 _NAMES = (["STORAGE", "NAME"], ["COSMOS", "NAME"], ["COSMOSDB", "NAME"])
 _HOSTS = re.compile(r"[a-z0-9.-]+")
-_EMULATOR = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):1000([12])\b")
-"""Its usual ports: the first is that of queues."""
+_SERVERS = {str(one.port): one.server for one in (USUAL, *BESIDE)}
+_EMULATOR = re.compile(rf"(?:127\.0\.0\.1|localhost|\[::1\]):({'|'.join(_SERVERS)})\b")
+"""Its usual ports."""
+_KNOWN = {"accountname", "usedevelopmentstorage", *(one.field.lower() for one in (USUAL, *BESIDE))}
+_LETTERS = {one.server[0] for one in (USUAL, *BESIDE)}
+"""By which a SAS for an account names its services."""
 _CONNECTION = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|UseDevelopmentStorage) *=")
 _KEY = re.compile(r"[A-Za-z0-9+/]{86}==")
 """The 64 bytes of an account key, of Storage or Cosmos DB, in base64."""
@@ -31,7 +36,7 @@ _SECRETS = (
 
 
 class Lead(enum.Enum):
-    """What a variable holds of an endpoint of tables or queues."""
+    """What a variable holds of an endpoint."""
 
     CONNECTION_STRING = enum.auto()
     URL = enum.auto()
@@ -64,7 +69,7 @@ def lead_of(name: str, value: str) -> Lead | None:
         return _of_connection(value)
     lowered = value.lower()
     hosts = _HOSTS.findall(lowered)
-    if _EMULATOR.search(lowered) or any(is_table_host(one) or is_queue_host(one) for one in hosts):
+    if _EMULATOR.search(lowered) or any(map(server_at, hosts)):
         is_url = lowered.startswith(("http://", "https://")) and not re.search(r"[\s?]", value)
         return Lead.URL if is_url else Lead.TEXT
     if _is_sas(value):
@@ -73,12 +78,20 @@ def lead_of(name: str, value: str) -> Lead | None:
     return _of_name(words, value) if value and words else None
 
 
-def leads_to_queue(value: str) -> bool:
-    """Whether the URL of an endpoint is that of queues."""
+def server_at(host: str) -> Server | None:
+    """The server whose endpoint has a host, in lower case; None for other hosts."""
+    if is_table_host(host):
+        return USUAL.server
+    service = beside_at(host)
+    return None if service is None else service.server
+
+
+def server_of(value: str) -> Server:
+    """The server to which the URL of an endpoint leads."""
     emulator = _EMULATOR.search(value.lower())
     if emulator is not None:
-        return emulator[1] == "1"
-    return any(map(is_queue_host, _HOSTS.findall(value.lower())))
+        return _SERVERS[emulator[1]]
+    return next(filter(None, map(server_at, _HOSTS.findall(value.lower()))), USUAL.server)
 
 
 def _words(name: str) -> list[str]:
@@ -90,16 +103,15 @@ def _of_connection(value: str) -> Lead | None:
     names = {name.strip().lower() for name, _ in fields}
     if not all(re.fullmatch(r"\w+", name) for name in names):
         return Lead.TEXT
-    known = {"accountname", "tableendpoint", "queueendpoint", "usedevelopmentstorage"} & names
-    return Lead.CONNECTION_STRING if known else None
+    return Lead.CONNECTION_STRING if _KNOWN & names else None
 
 
 def _is_sas(value: str) -> bool:
-    """Whether a value is a SAS token for tables or queues."""
+    """Whether a value is a SAS token for an account, or for a table."""
     if "sig=" not in value or "://" in value:
         return False
     fields = parse_qs(value.lstrip("?"))
-    return "sv" in fields and ("tn" in fields or not {"t", "q"}.isdisjoint(*fields.get("ss", [""])))
+    return "sv" in fields and ("tn" in fields or not _LETTERS.isdisjoint(*fields.get("ss", [""])))
 
 
 def _of_name(words: list[str], value: str) -> Lead | None:

@@ -19,12 +19,14 @@ from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
 from harness.model.errors import SetupError
+from harness.model.figures import listed
 from harness.model.hosts import STRANGE_HOST, readers_of
+from harness.model.services import BESIDE
 from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
 from harness.report.web.document import FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
-from harness.watch.variables import ENDPOINT, QUEUE_ENDPOINT, Addresses
+from harness.watch.variables import ENDPOINT, Addresses
 from harness.watch.watched_run import SESSION, WatchedRun, WatchOptions
 
 LIVE_EVERY_S = 5.0
@@ -42,15 +44,17 @@ def announcement(
 
     ``proxy`` is its URL as a proxy; ``authority`` is as in `note_limits`.
     """
-    plan, queue = options.plan, elsewhere.queue_endpoint
+    plan, beside = options.plan, [one for one in BESIDE if one.server in here.beside]
+    others = {one: elsewhere.beside[one.server] for one in beside}
     yield f"gateway:    {here.endpoint} -> {plan.host}, {plan.described}"
-    if queue:
-        yield f"queues:     {here.queue_endpoint}"
+    for one in beside:
+        yield f"{one.partitions + ':':<12}{here.beside[one.server]}"
     if elsewhere != here:
-        more = f", queues {queue}," if queue else ""
-        yield f"elsewhere:  {elsewhere.endpoint}{more} for other machines"
+        more = "".join(f", {one.partitions} {url}" for one, url in others.items())
+        yield f"elsewhere:  {elsewhere.endpoint}{more}{',' if more else ''} for other machines"
     if options.proxy:
-        yield f"proxy:      {proxy} for the hosts of tables and queues"
+        hosts = listed(["tables", *(one.partitions for one in beside)])
+        yield f"proxy:      {proxy} for the hosts of {hosts}"
     if authority is not None:
         yield f"authority:  {authority} (to be trusted by clients)"
     if options.remote:
@@ -63,10 +67,9 @@ def announcement(
         # The emulator's published key is no secret.
         yield f"  export AZURE_STORAGE_CONNECTION_STRING='{elsewhere.connection_string}'"
     yield f"  export {ENDPOINT}={elsewhere.endpoint}"
-    if queue:
-        yield f"  export {QUEUE_ENDPOINT}={queue}"
+    yield from (f"  export {one.variable}={url}" for one, url in others.items())
     if EMULATOR_KEY not in elsewhere.connection_string:
-        more = f";QueueEndpoint={queue}" if queue else ""
+        more = "".join(f";{one.field}={url}" for one, url in others.items())
         where = f"TableEndpoint={elsewhere.endpoint}{more}"
         yield f"  and in its connection string: {where} (key or SAS as before)"
     yield "Ctrl-C ends the watch."

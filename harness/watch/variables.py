@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import certifi
 
-from harness.endpoint.address import TABLE_HOSTS, address_of, is_table_host
+from harness.endpoint.address import TABLE_HOSTS, address_of
 from harness.endpoint.credential import (
     EMULATOR_ACCOUNT,
     EMULATOR_KEY,
@@ -24,15 +24,14 @@ from harness.endpoint.credential import (
     SharedKey,
     credential_for,
 )
-from harness.gateway.queue_requests import is_queue_host
 from harness.model.auth_mode import ACCOUNT, CONNECTION_STRING, KEY, SECRET_VARIABLES
 from harness.model.errors import SetupError
 from harness.model.hosts import is_every_address, is_loopback
-from harness.model.services import USUAL
-from harness.watch.other_endpoints import Lead, leads_of, leads_to_queue, without_secrets
+from harness.model.services import BESIDE, USUAL
+from harness.model.services.service import Server, Service
+from harness.watch.other_endpoints import Lead, leads_of, server_at, server_of, without_secrets
 
 ENDPOINT = "AZURE_TABLES_ENDPOINT"
-QUEUE_ENDPOINT = "AZURE_STORAGE_QUEUE_ENDPOINT"
 _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Files that replace all authorities of OpenSSL, of Python's requests, and of curl."""
 _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
@@ -40,9 +39,7 @@ _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 _PROXY = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 _HERE = ("localhost", "127.0.0.1", "::1")
-_BLOBS = f"BlobEndpoint=http://127.0.0.1:10000/{EMULATOR_ACCOUNT};"
-_QUEUES = "http://127.0.0.1:10001"
-"""The usual addresses of an emulator. Without them an SDK makes names in Azure of the account."""
+_BLOBS = "BlobEndpoint=http://127.0.0.1:10000"
 _ANYWHERE, _ANYWHERE_IPV6 = "192.0.2.1", "2001:db8::1"
 """Addresses on other networks, reserved for documentation."""
 
@@ -53,24 +50,35 @@ class Addresses:
 
     Attributes:
         endpoint: URL of the gateway, with the account in its path where the service has it there.
-        queue_endpoint: The same for queues; empty if they do not pass the gateway.
+        beside: The same of other servers, without those whose requests do not pass the gateway.
         connection_string: With the application's own credential; empty without one.
     """
 
     endpoint: str
-    queue_endpoint: str = ""
+    beside: Mapping[Server, str] = dataclasses.field(default_factory=dict)
     connection_string: str = dataclasses.field(default="", repr=False)
 
 
-def queue_upstream_of(upstream: str) -> str:
-    """The endpoint of the queues of an account, by that of its tables; empty if it is not known."""
+def upstreams_beside(upstream: str) -> dict[Server, str]:
+    """The endpoints of an account beside that of its tables; empty if they are not known."""
     parts = urlsplit(upstream)
     host = parts.hostname or ""
     if is_loopback(host):
-        return _QUEUES
+        return {one.server: _emulated(one) for one in BESIDE}
     if not host.endswith(USUAL.hosts):
-        return ""
-    return f"{parts.scheme}://{parts.netloc.replace('.table.', '.queue.', 1)}"
+        return {}
+    names = {one.server: host_beside(parts.netloc, one.server) for one in BESIDE}
+    return {server: f"{parts.scheme}://{name}" for server, name in names.items()}
+
+
+def host_beside(host: str, server: Server) -> str:
+    """The host of another server, by the host of the tables of the account."""
+    return host.replace(f".{USUAL.server}.", f".{server}.", 1)
+
+
+def _emulated(service: Service) -> str:
+    """The usual address of an emulator."""
+    return f"http://127.0.0.1:{service.port}"
 
 
 def host_here(listening: str) -> str:
@@ -98,50 +106,50 @@ def listening(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def urls_of(scheme: str, host: str, ports: tuple[int, int]) -> tuple[str, str]:
-    """The URLs of the gateway for tables and for queues; the second is empty without a port."""
-    of_tables, of_queue = (f"{scheme}://{listening(host, port)}" for port in ports)
-    return of_tables, of_queue if ports[1] else ""
+def urls_of(scheme: str, host: str, ports: Mapping[Server, int]) -> dict[Server, str]:
+    """The URLs of the gateway for each server, of the ports at which it listens."""
+    return {server: f"{scheme}://{listening(host, port)}" for server, port in ports.items()}
 
 
 def addresses(
-    gateway: str, upstream: str, account: str, environ: Mapping[str, str], queue: str = ""
+    urls: Mapping[Server, str], upstream: str, account: str, environ: Mapping[str, str]
 ) -> Addresses:
     """The addresses of a gateway for the application.
 
     Args:
+        urls: The URLs of the gateway for the servers whose requests pass it.
         account: The account that the upstream's host names, or that of an emulator; empty for an
             emulator's usual one.
         environ: The environment, with the credential of the application.
-        queue: The URL of the gateway for queues; empty if there is none.
 
     Raises:
         SetupError: the credential is malformed, or for another account or endpoint.
     """
     address = address_of(upstream, "--upstream")
+    credential: Secret | None = None
     if is_loopback(address.hostname or ""):
         account = account or EMULATOR_ACCOUNT
-        emulated: Secret = SharedKey(account, EMULATOR_KEY)
+        credential = SharedKey(account, EMULATOR_KEY)
         if environ.get(CONNECTION_STRING, "").strip():
             # One for another endpoint stays out.
             with contextlib.suppress(SetupError):
-                emulated, account = credential_for(address, "", environ)
-        url = f"{gateway}/{account}"
-        queue = queue and f"{queue}/{account}"
-        text = _connection_string(url, queue, emulated, account)
-        return Addresses(endpoint=url, queue_endpoint=queue, connection_string=text)
-    if not any(environ.get(name, "").strip() for name in SECRET_VARIABLES):
-        # Such as an application that asks for bearer tokens.
-        return Addresses(endpoint=gateway, queue_endpoint=queue)
-    credential, account = credential_for(address, account, environ)
-    text = _connection_string(gateway, queue, credential, account)
-    return Addresses(endpoint=gateway, queue_endpoint=queue, connection_string=text)
+                credential, account = credential_for(address, "", environ)
+        urls = {server: f"{url}/{account}" for server, url in urls.items()}
+    elif any(environ.get(name, "").strip() for name in SECRET_VARIABLES):
+        credential, account = credential_for(address, account, environ)
+    # Without one the application asks for bearer tokens, for example.
+    text, endpoint = "", urls[USUAL.server]
+    if credential is not None:
+        scheme = urlsplit(endpoint).scheme
+        text = f"DefaultEndpointsProtocol={scheme};AccountName={account};{credential.field};"
+        text += "".join(f"{one.field}={urls[one.server]};" for one in _within(urls))
+    beside = {server: url for server, url in urls.items() if server != USUAL.server}
+    return Addresses(endpoint=endpoint, beside=beside, connection_string=text)
 
 
-def _connection_string(url: str, queue: str, credential: Secret, account: str) -> str:
-    start = f"DefaultEndpointsProtocol={urlsplit(url).scheme};AccountName={account}"
-    text = f"{start};{credential.field};TableEndpoint={url};"
-    return f"{text}QueueEndpoint={queue};" if queue else text
+def _within(urls: Mapping[Server, str]) -> list[Service]:
+    """The services of the account that have a URL."""
+    return [one for one in (USUAL, *BESIDE) if one.server in urls]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +193,7 @@ def environment(
     Args:
         names: More variables for the connection string.
         authority: File of the authority to trust (PEM); a file beside it holds the usual ones too.
-        proxy: URL of the gateway as a proxy that intercepts the hosts of tables and queues.
+        proxy: URL of the gateway as a proxy that intercepts the hosts of the account's endpoints.
         local: Whether the endpoint is on this machine: no variable may lead elsewhere.
         keep: Variables that stay as they are.
 
@@ -195,9 +203,10 @@ def environment(
     made = dict(environ)
     text = found.connection_string
     if local:
-        text += _BLOBS
-        if not found.queue_endpoint:
-            text += f"QueueEndpoint={_QUEUES}/{EMULATOR_ACCOUNT};"
+        # Without an address an SDK makes names in Azure of the account.
+        others = (one for one in BESIDE if one.server not in found.beside)
+        named = (f"{one.field}={_emulated(one)}" for one in others)
+        text += "".join(f"{one}/{EMULATOR_ACCOUNT};" for one in (_BLOBS, *named))
     leads = leads_of(environ) if local else {}
     led = {name: lead for name, lead in leads.items() if name not in keep}
     for name, lead in led.items():
@@ -208,8 +217,7 @@ def environment(
         if not value:
             del made[name]
     made[ENDPOINT] = found.endpoint
-    if found.queue_endpoint:
-        made[QUEUE_ENDPOINT] = found.queue_endpoint
+    made |= {one.variable: found.beside[one.server] for one in _within(found.beside)}
     if names and not found.connection_string:
         raise SetupError(
             f"--env {names[0]}: there is no connection string without a credential: set "
@@ -245,18 +253,15 @@ def environment(
 def _instead(lead: Lead, value: str, found: Addresses, *, intercepted: bool) -> str:
     """The value in place of one that leads elsewhere; empty for no variable at all.
 
-    Where the hosts of tables and queues are intercepted, an account leads to the gateway. Its
-    secrets do not reach an application that does without the proxy.
+    Where the hosts of its endpoints are intercepted, an account leads to the gateway. Its secrets
+    do not reach an application that does without the proxy.
     """
-    if lead is Lead.URL and not (intercepted and _is_intercepted(urlsplit(value).hostname or "")):
-        return found.queue_endpoint if leads_to_queue(value) else found.endpoint
+    if lead is Lead.URL and not (intercepted and server_at(urlsplit(value).hostname or "")):
+        server = server_of(value)
+        return found.endpoint if server == USUAL.server else found.beside.get(server, "")
     if not intercepted:
         return ""
     return EMULATOR_KEY if lead is Lead.KEY else without_secrets(value, EMULATOR_KEY)
-
-
-def _is_intercepted(host: str) -> bool:
-    return is_table_host(host) or is_queue_host(host)
 
 
 def _no_proxy(environ: Mapping[str, str]) -> str:
@@ -264,11 +269,11 @@ def _no_proxy(environ: Mapping[str, str]) -> str:
 
 
 def _has_tables(entry: str) -> bool:
-    """Whether an entry of NO_PROXY is about an endpoint of tables or queues."""
+    """Whether an entry of NO_PROXY is about an endpoint that is intercepted."""
     name = entry.lower().partition(":")[0].lstrip("*.")
     return (
         not name
-        or _is_intercepted(f"x.{name}")
+        or server_at(f"x.{name}") is not None
         or any(pattern.endswith(f".{name}") for pattern in TABLE_HOSTS)
     )
 

@@ -34,6 +34,7 @@ from harness.metrics.otlp import OtlpExport
 from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
+from harness.model.services import BESIDE, USUAL
 from harness.model.services.service import Server
 from harness.report.export.run_folder import write_run
 from harness.trace.head import BODIES, TraceHead
@@ -54,14 +55,14 @@ from harness.watch.variables import (
     Addresses,
     addresses,
     environment,
+    host_beside,
     host_elsewhere,
     host_here,
     listening,
-    queue_upstream_of,
+    upstreams_beside,
     urls_of,
 )
 from harness.watch.watched_run import (
-    EMULATED_QUEUE_PORT,
     EMULATOR_PORT,
     WatchedRun,
     WatchEnd,
@@ -101,8 +102,8 @@ class Watch:
         self._run: WatchedRun
         self._limits = load_limits(options.limits)
         self._line: LiveLine
-        # Those of tables and of queues.
-        self._urls_here = self._urls_elsewhere = ("", "")
+        self._urls_here: Mapping[Server, str]
+        self._urls_elsewhere: Mapping[Server, str]
         self._authority: Path | None = None
         self._cpu = CpuMeter()
         self._second = 0
@@ -123,16 +124,16 @@ class Watch:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._taken_signals())
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="table-watch-")))
-            upstream, queue_upstream = self._upstreams(stack)
-            self._start_gateways(stack, upstream, queue_upstream, folder)
+            upstream, beside = self._upstreams(stack)
+            self._start_gateways(stack, upstream, beside, folder)
             self._line = LiveLine(self._run)
             self._open_pages(stack)
             found, elsewhere = (
-                addresses(urls[0], upstream, self._account, self._environ, urls[1])
+                addresses(urls, upstream, self._account, self._environ)
                 for urls in (self._urls_here, self._urls_elsewhere)
             )
-            proxy = self._urls_here[0]
-            for line in announcement(self._options, found, elsewhere, proxy, self._authority):
+            proxy, authority = self._urls_here[USUAL.server], self._authority
+            for line in announcement(self._options, found, elsewhere, proxy, authority):
                 self._say(line)
             if self._options.command and not self._signals:
                 self._start_command(stack, found)
@@ -162,12 +163,12 @@ class Watch:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _upstreams(self, stack: contextlib.ExitStack) -> tuple[str, str]:
-        """The endpoints of tables and of queues; the second is empty if none is known."""
+    def _upstreams(self, stack: contextlib.ExitStack) -> tuple[str, dict[Server, str]]:
+        """The endpoint of tables, and those of the other servers of the account, if known."""
         charges = self._options.plan.kind.charges
         if (upstream := self._options.upstream) is not None:
-            return upstream, "" if charges else queue_upstream_of(upstream)
-        servers: tuple[Server, ...] = ("table",) if charges else ("table", "queue")
+            return upstream, {} if charges else upstreams_beside(upstream)
+        servers = [USUAL.server, *(one.server for one in BESIDE if not charges)]
         # They start side by side: each takes a second.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             starts = [pool.submit(azurite.start_azurite, service=server) for server in servers]
@@ -175,7 +176,7 @@ class Watch:
             if start.exception() is None:
                 self._azurites.append(stack.enter_context(start.result()))
         urls = [start.result().endpoint.url.rsplit("/", 1)[0] for start in starts]
-        return urls[0], "" if charges else urls[1]
+        return urls[0], dict(zip(servers[1:], urls[1:], strict=True))
 
     @property
     def _account(self) -> str:
@@ -185,7 +186,11 @@ class Watch:
         return self._options.account
 
     def _start_gateways(
-        self, stack: contextlib.ExitStack, upstream: str, queue_upstream: str, folder: Path
+        self,
+        stack: contextlib.ExitStack,
+        upstream: str,
+        beside: Mapping[Server, str],
+        folder: Path,
     ) -> None:
         options, plan = self._options, self._options.plan
         host, port = options.listen
@@ -196,16 +201,17 @@ class Watch:
             if options.remote:
                 intercepts, account = urlsplit(upstream).hostname or "", ""
         if options.tls or options.proxy:
-            of_queue = [host.replace(".table.", ".queue.") for host in TABLE_HOSTS]
-            more = (*TABLE_HOSTS, *of_queue) if options.proxy else ()
+            servers = (USUAL.server, *beside) if options.proxy else ()
+            more = [host_beside(host, server) for server in servers for host in TABLE_HOSTS]
             _, self._authority = made_certificate(folder, host_elsewhere(host), more)
             certificate = str(self._authority.with_name("server.pem"))
         proxies = child_environment(self._environ, "*_PROXY") if options.proxy else {}
         epoch_s = epoch_now_s()
         clock = steady_clock(epoch_s)
         self._run = WatchedRun(plan, clock, options.aliases, self._trace(stack, clock))
-        # Where applications look for an emulator, they look for its queues too.
-        marks, queue_port = "", EMULATED_QUEUE_PORT if port == EMULATOR_PORT else 0
+        # Where applications look for an emulator, they look for its other servers too.
+        usual, marks = port == EMULATOR_PORT, ""
+        ports = {one.server: one.port if usual else 0 for one in BESIDE if one.server in beside}
         if plan.processes > 1:
             create_marks(folder / "marks")
             marks = str(folder / "marks")
@@ -214,8 +220,9 @@ class Watch:
                 name=f"gateway-{number + 1}",
                 upstream=upstream,
                 listen=listening(host, port),
-                queue_upstream=queue_upstream,
-                queue_listen=listening(host, queue_port),
+                beside=tuple(
+                    (server, beside[server], listening(host, at)) for server, at in ports.items()
+                ),
                 limits=str(options.limits.absolute()),
                 certificate=certificate,
                 intercepts=intercepts,
@@ -234,11 +241,12 @@ class Watch:
             stack.callback(process.stop)
             report = process.first_report()
             # The other processes share the port that the first one was given.
-            port = int(report.url.rpartition(":")[2])
-            queue_port = int(report.queue_url.rpartition(":")[2] or 0)
+            bound = {server: urlsplit(url).port or 0 for server, url in report.urls.items()}
+            port = bound.pop(USUAL.server)
+            ports = bound
             self._processes.append(process)
             self._run.take_report(settings.name, report)
-        ports = port, queue_port
+        ports = {USUAL.server: port, **ports}
         scheme = "https" if options.tls else "http"
         self._urls_here = urls_of(scheme, plan.kind.sdk_host or host_here(host), ports)
         self._urls_elsewhere = urls_of(scheme, host_elsewhere(host), ports)
@@ -296,7 +304,7 @@ class Watch:
             found,
             names=options.env,
             authority=self._authority,
-            proxy=self._urls_here[0] if options.proxy else "",
+            proxy=self._urls_here[USUAL.server] if options.proxy else "",
             local=not options.remote,
             keep=options.keep_env,
         )
@@ -334,7 +342,7 @@ class Watch:
             self._run.ended_by = self._end(now_s - begun_s)
 
     def _note_limits(self) -> None:
-        note_limits(self._run, self._limits, self._urls_here[0], self._authority)
+        note_limits(self._run, self._limits, self._urls_here[USUAL.server], self._authority)
 
     def _end(self, elapsed_s: float) -> WatchEnd | None:
         """What ends the watch now; None while it goes on."""

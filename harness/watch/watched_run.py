@@ -34,8 +34,9 @@ from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.figures import counted
-from harness.model.partition import QUEUE_TABLE
+from harness.model.partition import is_beside
 from harness.model.process import Clock
+from harness.model.services import USUAL
 from harness.model.services.service import Service
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.profile.practices.checklist import with_advice
@@ -45,8 +46,7 @@ from harness.trace.writer import TraceWriter
 from harness.watch.books import Joining, WatchTally
 from harness.watch.metering import MeteringReport
 
-EMULATOR_PORT = 10002
-EMULATED_QUEUE_PORT = 10001
+EMULATOR_PORT = USUAL.port
 EMULATOR = f"127.0.0.1:{EMULATOR_PORT}"
 """Where applications with ``UseDevelopmentStorage=true`` look for an emulator."""
 
@@ -59,7 +59,7 @@ class Circumstances:
         failed: How the command failed: ``exit code 1``; empty if it did not.
         at_emulator: The gateway listens at `EMULATOR`.
         to_emulator: The command was connected to `EMULATOR`, where the gateway does not listen.
-        proxy: The gateway intercepts the hosts of tables and queues.
+        proxy: The gateway intercepts the hosts of the account's endpoints.
         removed: Variables that the command did not get, because they lead elsewhere.
     """
 
@@ -314,7 +314,8 @@ class WatchedRun:
             attempts = sum(one.attempts_in_flight for one in self._states.values())
             attempts += self._joining.books.attempts_in_flight
             unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
-        tables = {part.partition.table for part in snapshot.partitions} - {"", QUEUE_TABLE}
+        named = {part.partition.table for part in snapshot.partitions}
+        tables = [table for table in sorted(named) if table and not is_beside(table)]
         # Without conditions, a watch that is too short has not failed.
         enough = evidence.shortcoming is None or not conditions
         record = assembled(
@@ -335,7 +336,7 @@ class WatchedRun:
                 kind=str(kind),
                 described=plan.described,
                 host=plan.host,
-                table=", ".join(sorted(tables)),
+                table=", ".join(tables),
             ),
             session=SESSION,
             ended_by=ended_by,

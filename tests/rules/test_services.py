@@ -25,6 +25,7 @@ KNOW = {
     "profile/checks/observed.py",
     "profile/settings/parts.py",
     "gateway/cosmos.py",
+    "gateway/queue_requests.py",
     "profile/practices/cosmos.py",
     # Practices of it, and their documents.
     "profile/practices/checklist.py",

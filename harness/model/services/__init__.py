@@ -5,6 +5,8 @@ Code outside of this package that needs one of them takes it by its part in the 
 
 from __future__ import annotations
 
+import functools
+
 from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
 from harness.model.services.queues import AZURITE_QUEUES, QUEUE_GATEWAY, QUEUES
@@ -21,6 +23,33 @@ USUAL = STORAGE
 """The service of a profile, a log or a host that tells nothing else."""
 EMBEDDED = AZURITE
 """What the harness starts where no endpoint is given, and what answers on this machine."""
+
+BESIDE = tuple(one for one in SERVICES if one.beside and not one.emulated)
+"""What an account may have beside its tables, and so an application that is watched."""
+
+
+def service_beside(table: str) -> Service | None:
+    """What of `BESIDE` has this in place of a table; None for a table."""
+    return next((one for one in BESIDE if one.beside == table), None)
+
+
+@functools.lru_cache(maxsize=256)
+def beside_at(host: str) -> Service | None:
+    """What of `BESIDE` has an endpoint with this value of Host: in Azure, or of an emulator."""
+    host = host.lower()
+    name = host.partition(":")[0]
+    for one in BESIDE:
+        part = f".{one.server}."
+        if part in host and name.endswith((f"{part}localhost", *one.hosts)):
+            return one
+    return None
+
+
+def server_answering(header: str) -> Server | None:
+    """The server that gives its answers a header ``Server``; None for one that is unknown."""
+    header = header.lower()
+    known = (one for one in SERVICES if one.server_header)
+    return next((one.server for one in known if header.startswith(one.server_header)), None)
 
 
 def service_named(name: str) -> Service:

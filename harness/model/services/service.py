@@ -123,6 +123,9 @@ class Service:
         machine: What the machine of the generator is called.
         server: The server of Azurite that stands in for it, if one does.
         port: Where that server listens unless it is told otherwise.
+        beside: In place of the table, where its partitions are counted beside tables; empty where
+            they are not. No table has such a name.
+        beside_as: What such a partition is, and what of it counts as an entity.
         origin: What answered if it was not the service: the beginning of a footnote.
         selectable: Whether an option names it; others follow from what a run starts or sends.
         sdk_host: The only name of this machine to which SDKs speak its dialect; empty for any.
@@ -156,6 +159,8 @@ class Service:
     machine: str = "the machine"
     server: Server = "table"
     port: int = 10002
+    beside: str = ""
+    beside_as: str = ""
     origin: str = ""
     selectable: bool = True
     sdk_host: str = ""
@@ -170,6 +175,16 @@ class Service:
         "access to data, and Storage Table Data Reader does not write"
     )
     sas_rights: str = "rwdlacu"
+
+    @property
+    def field(self) -> str:
+        """What a connection string calls its endpoint."""
+        return f"{self.server.title()}Endpoint"
+
+    @property
+    def variable(self) -> str:
+        """The variable in which an application may read the address of its endpoint."""
+        return f"AZURE_STORAGE_{self.server.upper()}_ENDPOINT"
 
     @property
     def charges(self) -> bool:

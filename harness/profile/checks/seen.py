@@ -19,9 +19,9 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
 from harness.model.operation import FOLDED, ON_MESSAGES, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
-from harness.model.partition import QUEUE_TABLE, Partition
+from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
-from harness.model.services import service_of_session
+from harness.model.services import service_beside, service_of_session
 from harness.model.services.service import PUBLISHED, LimitUnit, Service, Targets
 from harness.model.target import Throughput
 from harness.profile.settings.schema import Profile
@@ -273,8 +273,8 @@ class Seen:
     @property
     def hottest_is_queue(self) -> bool:
         """Whether the partition with the largest share is a queue: alone, or beside tables."""
-        of_queue = Partition.named(self.shares.hottest).table == QUEUE_TABLE
-        return of_queue or self.limited_in is LimitUnit.MESSAGES
+        beside = service_beside(Partition.named(self.shares.hottest).table)
+        return (self.limited_in if beside is None else beside.limits) is LimitUnit.MESSAGES
 
     @property
     def over_partitions(self) -> list[QuerySeen]:

@@ -24,7 +24,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
 from harness.model.figures import counted, number
 from harness.model.operation import FOLDED, WHOLE_TABLE
-from harness.model.partition import QUEUE_TABLE
+from harness.model.partition import is_beside
 from harness.model.request_units import HUNDREDTHS, RU
 from harness.profile.profile_loader import NamedProfile
 from harness.report.answers import attempts_words
@@ -221,11 +221,11 @@ class Rehearsal:
 
     def _counts(self, table: str, key: str | None) -> bool:
         """Whether a row is of the run; partitions without one of their own have an empty table."""
-        store = key if table == QUEUE_TABLE else table
+        store = key if is_beside(table) else table
         return store in self._suffixes or (table, key) == ("", FOLDED)
 
     def _named(self, table: str, key: str) -> str:
-        if table == QUEUE_TABLE:
+        if is_beside(table):
             # Its name ends with a hyphen and the partition.
             return self._name(self._suffixes.get(key, f"-{key}")[1:])
         suffix = self._suffixes.get(table)

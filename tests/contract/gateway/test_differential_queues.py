@@ -19,7 +19,7 @@ from azure.storage.queue import (
     generate_account_sas,
 )
 
-from harness.model.partition import QUEUE_TABLE
+from harness.model.services.queues import QUEUES
 from tests.support.differential import (
     Answer,
     Recorder,
@@ -47,7 +47,7 @@ def steps(service: QueueServiceClient, queue: QueueClient) -> Generator[Step, An
     """Yield each step, and receive what its call returned or raised."""
 
     def step(label: str, call: Callable[[], Any], name: str = QUEUE) -> Step:
-        return Step(label, QUEUE_TABLE, name, call)
+        return Step(label, QUEUES.beside, name, call)
 
     yield Step("service", "", None, service.get_service_properties)
     yield step("create", lambda: queue.create_queue(metadata={"owner": "tests"}))

@@ -17,7 +17,7 @@ from azure.storage.queue import LinearRetry, QueueClient
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.gateway.process import GatewayProcess
-from harness.model.partition import QUEUE_TABLE
+from harness.model.services.queues import QUEUES
 from tests.contract.gateway.conftest import WIDE
 from tests.support.gateways import Told
 from tests.support.sdk import account_key
@@ -110,7 +110,7 @@ def test_a_refused_request_raises_as_from_the_service(
         assert (error.status_code, getattr(error, "error_code", "")) == (503, "ServerBusy")
         assert message in error.message
     told = Told(gateway)
-    assert told.by("partition", "result", "sent", "scope", table=QUEUE_TABLE) == {
+    assert told.by("partition", "result", "sent", "scope", table=QUEUES.beside) == {
         (queue.queue_name, "passed", "201", ""): 5,
         (queue.queue_name, "refused", "503", scope): 3,
     }
@@ -126,7 +126,7 @@ def test_retries_of_the_sdk_recover(
     queue = queue_of(gateway, retry_policy=patience)
     for _ in range(3):
         queue.send_message("x")
-    results = Told(gateway).by("result", table=QUEUE_TABLE)
+    results = Told(gateway).by("result", table=QUEUES.beside)
     assert results["passed",] == 3
     assert results["refused",] >= 1
 
@@ -151,7 +151,7 @@ def test_under_faults_the_counts_are_those_of_the_client(
             for message in queue.receive_messages(messages_per_page=2, max_messages=2):
                 if number % 2:
                     queue.delete_message(message)
-    rows = Told(gateway).rows(QUEUE_TABLE)
+    rows = Told(gateway).rows(QUEUES.beside)
     counted: Counter[str] = Counter()
     for row in rows:
         counted[row["sent"] if row["sent"].isdigit() else "broken"] += row["requests"]

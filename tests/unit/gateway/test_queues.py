@@ -21,17 +21,15 @@ from harness.gateway.model import Decision, Model
 from harness.gateway.queue_requests import (
     QueueDialect,
     is_about_messages,
-    is_queue_host,
-    is_queue_server,
     oldest_age_s,
     read_queue_request,
-    signed_of_queue,
 )
 from harness.gateway.reading import Answered, read_answer
 from harness.gateway.requests import Asked
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttling_scope
-from harness.model.partition import QUEUE_TABLE
+from harness.model.services import beside_at, server_answering
+from harness.model.services.queues import QUEUES
 from tests.support.asked import about_entity
 
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -109,7 +107,7 @@ def test_forms_of_requests(
     asked = read_queue_request(method, f"{account}/{quote(queue, safe='%')}{slash}{path}")
     assert (asked.kind, asked.top) == (kind, top)
     assert asked.partition_key == queue.replace("%20", " ")
-    assert asked.table == QUEUE_TABLE
+    assert asked.table == QUEUES.beside
     assert asked.entities == (0 if kind is None else 1)
     assert asked.writes is (kind in (Kind.PUT_MESSAGE, Kind.UPDATE_MESSAGE, Kind.DELETE_MESSAGE))
 
@@ -149,13 +147,14 @@ def test_any_target_is_read(text: str, method: str) -> None:
 def test_hosts_and_servers_of_queues() -> None:
     """A queue service is known by its names in Azure, that of an emulator, and its answers."""
     for host in ("acme.queue.core.windows.net:443", "ACME.z07.queue.storage.azure.net"):
-        assert is_queue_host(host)
-    assert is_queue_host("acme.queue.localhost:10001")
+        assert beside_at(host) is QUEUES
+    assert beside_at("acme.queue.localhost:10001") is QUEUES
     for host in ("acme.table.core.windows.net", "127.0.0.1:10001", "my.queue.example", ""):
-        assert not is_queue_host(host)
+        assert beside_at(host) is None
     for server in ("Azurite-Queue/3.36.0", "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0"):
-        assert is_queue_server(GatewayAnswer(200, {"Server": server}))
-    assert not is_queue_server(GatewayAnswer(200, {"Server": "Azurite-Table/3.36.0"}))
+        assert server_answering(server) == "queue"
+    assert server_answering("Azurite-Table/3.36.0") == "table"
+    assert server_answering("") is None
 
 
 def test_requests_about_tables_are_not_about_messages() -> None:
@@ -283,7 +282,7 @@ def test_a_request_is_signed_with_its_headers_and_parameters() -> None:
     """The order is that of the documentation of Shared Key; parameters are decoded."""
     headers = Headers.of({"X-Ms-Version": "2024-05-04", "Content-Type": "application/xml"})
     target = "/acme/jobs/messages/1?visibilitytimeout=0&popreceipt=a%2Fb"
-    text = signed_of_queue("PUT", "acme", target, headers, b"<x/>")
+    text = QueueDialect().signed("PUT", "acme", target, headers, b"<x/>")
     assert text.split("\n") == [
         *("PUT", "", "", "4", "", "application/xml", "", "", "", "", "", ""),
         "x-ms-version:2024-05-04",

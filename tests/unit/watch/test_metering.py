@@ -7,15 +7,16 @@ import io
 import pytest
 
 from harness.measure.counts.ledger import Ledger
+from harness.model.services.service import Server
 from harness.watch.metering import MeteringReport, MeteringSettings, settings_of, text_of
 from harness.watch.observer import Observer
 from tests.unit.watch.test_observer import START_S, busy, end, query, upsert
 
+URLS: dict[Server, str] = {"table": "http://127.0.0.1:1", "queue": "http://127.0.0.1:2"}
+
 
 def report_of(observer: Observer, *, final: bool) -> MeteringReport:
-    return MeteringReport.of(
-        observer, ["http://127.0.0.1:2", "http://127.0.0.1:1"], START_S, final=final
-    )
+    return MeteringReport.of(observer, URLS, START_S, final=final)
 
 
 def test_reports_are_read_as_they_were_written() -> None:
@@ -39,7 +40,7 @@ def test_reports_are_read_as_they_were_written() -> None:
     assert (first.final, last.final) == (False, True)
     assert (first.in_flight, first.attempts_in_flight) == (1, 1)
     for report in (first, last):
-        assert (report.url, report.queue_url) == ("http://127.0.0.1:1", "http://127.0.0.1:2")
+        assert report.urls == URLS
         assert report.tally.succeeded_after == {2: 30}
         receiver.merge(report.delta)
     merged, expected = (
@@ -71,5 +72,6 @@ def test_settings_are_read_as_they_were_written(path: str) -> None:
         listen="[::1]:0",
         limits=path,
         properties=("customer", "region"),
+        beside=(("queue", "http://127.0.0.1:2", "[::1]:0"),),
     )
     assert settings_of(text_of(settings)) == settings

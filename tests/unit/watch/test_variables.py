@@ -17,7 +17,7 @@ from harness.watch.variables import (
     environment,
     host_elsewhere,
     host_here,
-    queue_upstream_of,
+    upstreams_beside,
     urls_of,
 )
 
@@ -38,7 +38,7 @@ def fields(text: str) -> dict[str, str]:
 )
 def test_the_emulator_has_its_own_key(environ: dict[str, str]) -> None:
     """Credentials of an account are not given to an application on the emulator."""
-    found = addresses(GATEWAY, "http://127.0.0.1:10002", "", environ)
+    found = addresses({"table": GATEWAY}, "http://127.0.0.1:10002", "", environ)
     assert found.endpoint == f"{GATEWAY}/devstoreaccount1"
     assert fields(found.connection_string) == {
         "DefaultEndpointsProtocol": "http",
@@ -62,7 +62,7 @@ def test_the_emulator_has_its_own_key(environ: dict[str, str]) -> None:
 )
 def test_an_account_keeps_its_credential(environ: dict[str, str], name: str, secret: str) -> None:
     """Only the address of the application's own credential is another one."""
-    found = addresses("https://127.0.0.1:5", AZURE, "acme", environ)
+    found = addresses({"table": "https://127.0.0.1:5"}, AZURE, "acme", environ)
     assert found.endpoint == "https://127.0.0.1:5"
     assert fields(found.connection_string) == {
         "DefaultEndpointsProtocol": "https",
@@ -75,7 +75,7 @@ def test_an_account_keeps_its_credential(environ: dict[str, str], name: str, sec
 
 def test_without_a_credential_there_is_only_an_endpoint() -> None:
     """An application with bearer tokens gets no connection string."""
-    found = addresses(GATEWAY, AZURE, "acme", {})
+    found = addresses({"table": GATEWAY}, AZURE, "acme", {})
     assert found == Addresses(endpoint=GATEWAY)
     made = environment({"HOME": "/home"}, found).variables
     assert made == {"HOME": "/home", "AZURE_TABLES_ENDPOINT": GATEWAY}
@@ -87,7 +87,7 @@ def test_a_credential_for_another_account_is_refused() -> None:
     """The message does not repeat the credential."""
     text = f"AccountName=other;AccountKey={KEY};EndpointSuffix=core.windows.net"
     with pytest.raises(SetupError) as caught:
-        addresses(GATEWAY, AZURE, "acme", {"AZURE_STORAGE_CONNECTION_STRING": text})
+        addresses({"table": GATEWAY}, AZURE, "acme", {"AZURE_STORAGE_CONNECTION_STRING": text})
     assert KEY not in str(caught.value)
 
 
@@ -132,7 +132,7 @@ def test_another_account_of_an_emulator_keeps_its_key() -> None:
         "TableEndpoint=http://127.0.0.1:10002/custom;"
     )
     environ = {"AZURE_STORAGE_CONNECTION_STRING": text}
-    found = addresses(GATEWAY, "http://127.0.0.1:10002", "", environ)
+    found = addresses({"table": GATEWAY}, "http://127.0.0.1:10002", "", environ)
     assert found.endpoint == f"{GATEWAY}/custom"
     assert fields(found.connection_string)["AccountKey"] == "c2VjcmV0"
 
@@ -156,8 +156,8 @@ def test_a_gateway_at_every_address_has_names(listening: str, here: str) -> None
     else:
         assert elsewhere
         assert not is_every_address(elsewhere)
-    assert urls_of("https", "::1", (5, 6)) == ("https://[::1]:5", "https://[::1]:6")
-    assert urls_of("http", "127.0.0.1", (5, 0)) == ("http://127.0.0.1:5", "")
+    assert urls_of("https", "::1", {"table": 5}) == {"table": "https://[::1]:5"}
+    assert urls_of("http", "127.0.0.1", {"queue": 6}) == {"queue": "http://127.0.0.1:6"}
 
 
 HERE = Addresses(endpoint="http://127.0.0.1:5/devstoreaccount1", connection_string="C;")
@@ -266,14 +266,16 @@ def test_a_kept_variable_that_leads_elsewhere_is_named() -> None:
 )
 def test_the_queues_of_an_account_are_found_by_its_tables(tables: str, queues: str) -> None:
     """Cosmos DB has none, and of a custom domain they are not known."""
-    assert queue_upstream_of(tables) == queues
+    assert upstreams_beside(tables).get("queue", "") == queues
 
 
 def test_queues_have_an_endpoint_of_their_own() -> None:
     """It is in the connection string, in a variable, and in place of a URL that led elsewhere."""
-    found = addresses(GATEWAY, "http://127.0.0.1:10002", "", {}, "http://127.0.0.1:6")
+    found = addresses(
+        {"table": GATEWAY, "queue": "http://127.0.0.1:6"}, "http://127.0.0.1:10002", "", {}
+    )
     queues = "http://127.0.0.1:6/devstoreaccount1"
-    assert fields(found.connection_string)["QueueEndpoint"] == found.queue_endpoint == queues
+    assert fields(found.connection_string)["QueueEndpoint"] == found.beside["queue"] == queues
     environ = {
         "JOBS_URL": "https://acme.queue.core.windows.net/",
         "LOCAL_JOBS": "http://localhost:10001/devstoreaccount1",

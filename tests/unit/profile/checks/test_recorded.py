@@ -13,7 +13,7 @@ from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
-from harness.model.partition import QUEUE_TABLE
+from harness.model.services.queues import QUEUES
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.practices.practice import Severity
@@ -391,7 +391,7 @@ def test_a_hot_range_is_found_in_every_record() -> None:
 
 def test_queues_beside_tables_say_nothing_about_tables() -> None:
     """A get of messages is no point query, and a queue has no rows."""
-    get = Operation(kind=Kind.GET_MESSAGES, partition_key="jobs", table=QUEUE_TABLE, top=32)
+    get = Operation(kind=Kind.GET_MESSAGES, partition_key="jobs", table=QUEUES.beside, top=32)
     gets = [result(get, at_s=n, entities=9) for n in range(40)]
     seen = seen_in(measured([*inserts(LATER[:5], "orders"), *gets]))
     assert (seen.operations, seen.reads) == (5, 0)
