@@ -54,7 +54,7 @@ def main() -> int:
                 MeteringProcess(settings, reports, Path(folder) / "log", {}) as metering,
             ):
                 port = int(gateway.url.rpartition(":")[2])
-                metered = int(metering.first_report().url.rpartition(":")[2])
+                metered = int(metering.first_report().urls["table"].rpartition(":")[2])
                 for _ in range(TURNS):
                     costs.append(
                         (per_cpu_second(metered, metering.pid), per_cpu_second(port, gateway.pid))
