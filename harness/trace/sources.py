@@ -26,7 +26,7 @@ from harness.trace.logs.entries import (
     DAMAGED,
     SKIPPED_BYTES,
     LogEntry,
-    Repeats,
+    RepeatedEntries,
     first_lines,
     lines_of,
     unpacked,
@@ -233,7 +233,7 @@ def log_entries(
     """
     files = _logs(path)
     total, before = sum(file.stat().st_size for file in files), 0
-    repeats = Repeats()
+    repeats = RepeatedEntries()
     for file in files:
         reader = _READERS.get(form := format_of(file))
         if reader is None:

@@ -73,7 +73,7 @@ class LogEntry(NamedTuple):
     service_id: str = ""
 
 
-class Repeats:
+class RepeatedEntries:
     """Finds entries that a log has again.
 
     "Storage Analytics logging": a log may have duplicates, which have the request id of the service
