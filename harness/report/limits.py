@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from harness.measure.record.enforced import LIMITS
-from harness.measure.record.measured import AccountLoadPart, OperationPart, PartitionPart
+from harness.measure.record.measured import (
+    AccountLoadPart,
+    OperationPart,
+    PartitionPart,
+    is_lower_bound,
+)
 from harness.measure.record.record import RunRecord
 from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
 from harness.model.target import UNLIMITED_PER_S
@@ -96,13 +101,8 @@ def least(record: RunRecord, part: Any = None) -> str:
     """
     if isinstance(part, OperationPart):
         return AT_LEAST if part.uncertain else ""
-    bounds = {one.kind for one in record.operations if one.uncertain}
-    if isinstance(part, PartitionPart):
-        if part.scanned_besides(record.partitions):
-            return AT_LEAST
-        if part.entities_by_kind:
-            bounds &= part.entities_by_kind.keys()
-    return AT_LEAST if bounds else ""
+    of = part if isinstance(part, PartitionPart) else None
+    return AT_LEAST if is_lower_bound(record.operations, record.partitions, of) else ""
 
 
 def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:

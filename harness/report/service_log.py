@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.measure.record.record import RunRecord
 from harness.measure.record.service_log import MOST_SHOWN, LoggedPart, ServiceLogPart
 from harness.model.figures import agreed, counted, listed, milliseconds, percent
+from harness.model.services.service import Server
 from harness.report.names import partition_name
 
 LOG_TITLE = "Log of the service"
@@ -71,7 +72,7 @@ def logged_rows(record: RunRecord) -> list[tuple[str, str]]:
             )
         )
     if part.partitions:
-        rows.append(("by partition", _partitions(part)))
+        rows.append(("by partition", _partitions(part, record.endpoint.service.server)))
     if part.seconds_apart:
         rows.append(("seconds with gaps (UTC)", _pairs(part.seconds_apart)))
     rows += [*_latencies(record, part), ("clock", _clock(part))]
@@ -91,15 +92,16 @@ def _pairs(parts: Sequence[LoggedPart]) -> str:
     )
 
 
-def _partitions(part: ServiceLogPart) -> str:
+def _partitions(part: ServiceLogPart, server: Server) -> str:
     compared = f"{counted(part.partitions, 'partition')} compared"
     if part.partitions_apart:
         return f"{compared}. {_pairs(part.partitions_apart)}"
     if part.keyless:
         lines = counted(part.keyless, "line")
-        return (
-            f"{compared}: none has too many. {lines} name no PartitionKey (inserts, transactions)"
-        )
+        name_none = "name no PartitionKey (inserts, transactions)"
+        if server != "table":
+            name_none = f"of {server}s are not told apart"
+        return f"{compared}: none has too many. {lines} {name_none}"
     if part.missing or part.unanswered_logged:
         return f"{compared}: none differs by more than missing lines and lost answers explain"
     return f"{compared}: each has the same number"

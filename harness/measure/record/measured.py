@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import pydantic
@@ -386,6 +387,23 @@ class PartitionPart(RecordPart):
         """Whether queries over several partitions took entities of it that are not counted here."""
         scanned = {one.partition for one in partitions if one.entities} - {self.partition}
         return self.partition._replace(key=WHOLE_TABLE) in scanned
+
+
+def is_lower_bound(
+    operations: Sequence[OperationPart],
+    partitions: tuple[PartitionPart, ...],
+    part: PartitionPart | None = None,
+) -> bool:
+    """Whether rates of entities of a partition, or else of all together, may be too low.
+
+    What some queries scanned is known as a lower bound only.
+    """
+    bounds = {one.kind for one in operations if one.uncertain}
+    if part is None:
+        return bool(bounds)
+    if part.entities_by_kind:
+        bounds &= part.entities_by_kind.keys()
+    return bool(bounds) or part.scanned_besides(partitions)
 
 
 class OperationPart(RecordPart):

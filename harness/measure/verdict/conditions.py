@@ -186,7 +186,8 @@ class Condition:
 
         A service that throttled too much would not throttle less at a higher rate. Such a failure
         is certain, whoever limited the rate and however few operations ended. A latency that is
-        only an upper bound can show that the latency was low, not that it was high. What a failing
+        only an upper bound can show that the latency was low, not that it was high, and a rate that
+        is a lower bound the contrary. What a failing
         endpoint measured decides nothing else: failures dilute a ratio, and end operations early.
         Nor do latencies, if operations failed because they were throttled: refusals are quick.
         """
@@ -194,6 +195,8 @@ class Condition:
         value, note = found.value, found.note
         passed = None if value is None else _COMPARE[self.compare](value, self.bound)
         low = passed is self._bounds_above and self.compare != "=="
+        if value is not None and found.at_least and (low or self.compare == "=="):
+            passed = None
         if value is not None and self._doubts(facts) and not low:
             passed, note = None, facts.latency_doubt or ""
         lost = self._lost(snapshot)

@@ -15,7 +15,13 @@ from harness.measure.counts.snapshot import (
 )
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.measured import OTHERS, GeneratorPart, PartitionPart, RatesPart
+from harness.measure.record.measured import (
+    OTHERS,
+    GeneratorPart,
+    PartitionPart,
+    RatesPart,
+    is_lower_bound,
+)
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.throttling import silences_of, throttling_of
@@ -47,6 +53,8 @@ _SATURATED_PERCENT = 97.0
 """Mean CPU of one core from which no measurement of a worker can be trusted."""
 DOUBTFUL_FROM = 0.1
 """From a larger share of saturated seconds on, latencies are only upper bounds."""
+WAITING_FROM = 0.5
+"""Operations in progress on average from which an application may wait for answers mostly."""
 LATE_S = 0.5
 """An operation sent this much later than its pacer allowed was delayed by the generator."""
 
@@ -209,6 +217,15 @@ class Evidence:
         return found.model_copy(update={"silences": silences})
 
     @property
+    def waits_for_answers(self) -> bool:
+        """Whether a watched application may have waited for answers, or repeated requests.
+
+        How many requests it can have in progress is unknown.
+        """
+        waits = self.on_the_way >= WAITING_FROM or self.latency_doubt is not None
+        return bool(waits or self.snapshot.throttled or self.failures.failed_attempts)
+
+    @property
     def queries(self) -> list[CountedOperation]:
         return [part for part in self.snapshot.operations if part.type == Kind.QUERY]
 
@@ -320,11 +337,8 @@ class Evidence:
 
     def at_least(self, part: CountedPartition | None = None) -> str:
         """What goes before a rate of a partition, or of the account, that may be a lower bound."""
-        bounds = {kind.kind for kind in self.snapshot.operations if kind.uncertain}
-        if part is not None:
-            bounds &= part.entities_by_kind.keys()
-        scanned = part is not None and part.scanned_besides(self.snapshot.partitions)
-        return "at least " if bounds or scanned else ""
+        bound = is_lower_bound(self.snapshot.operations, self.snapshot.partitions, part)
+        return "at least " if bound else ""
 
     def rate_words(self, per_s: float, part: CountedPartition | None = None) -> str:
         """A rate with its unit, of a partition or else of an account or all together."""

@@ -34,8 +34,6 @@ SUDDEN_S = 30
 COSTLY_FROM = 0.1
 """Share of all entities from which an operation is named as costly."""
 _MOST_COSTLY = 2
-WAITING_FROM = 0.5
-"""Operations in progress on average from which an application may wait for answers mostly."""
 MANY_FROM = 0.1
 """Share of an operation's regular answers, such as 409, from which they are named."""
 _MOST_SHOWN = 3
@@ -231,11 +229,8 @@ def _rate(evidence: Evidence) -> str:
     rate = f"the mean rate was {evidence.rate_words(achieved)}"
     if evidence.watched is not None:
         best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
-        # How many requests an application can have in progress is unknown: most of the time it may
-        # wait for answers, or for a busy machine.
-        waits = evidence.on_the_way >= WAITING_FROM or evidence.latency_doubt is not None
-        slowed = waits or snapshot.throttled or evidence.failures.failed_attempts
-        return f"{rate}, {best}{'' if slowed else ': the application asked for no more'}"
+        no_more = "" if evidence.waits_for_answers else ": the application asked for no more"
+        return f"{rate}, {best}{no_more}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"
     if wanted is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from harness.measure.counts.latency import CountedLatency
 from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
-from harness.measure.record.measured import RatesPart
+from harness.measure.record.measured import RatesPart, is_lower_bound
 from harness.measure.verdict.failures import failures_of
 from harness.model.errors import echoed
 from harness.model.outcome import Fault, Outcome, Scope, throttled_of
@@ -67,10 +67,14 @@ NO_FACTS = Facts()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measured:
-    """A value in its quantity's unit, and a note: why it is unknown, or what it leaves out."""
+    """A value in its quantity's unit, and a note: why it is unknown, or what it leaves out.
+
+    With ``at_least`` the true value may be higher.
+    """
 
     value: float | None
     note: str = ""
+    at_least: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,7 +168,8 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
         why = "the run was not audited"
         return Measured(facts.lost_writes, "" if facts.lost_writes is not None else why)
     if (form.metric, form.of) == ("entities_per_s", "account"):
-        return _rate(snapshot.account_rates, snapshot, "")
+        bound = is_lower_bound(snapshot.operations, snapshot.partitions)
+        return _rate(snapshot.account_rates, snapshot, "", at_least=bound)
     charged = snapshot.request_units is not None
     if charged and (form.metric, form.of) == ("ru_per_s", "account"):
         return _rate(snapshot.account_request_units, snapshot, "")
@@ -180,9 +185,12 @@ def measured(form: Form, name: str, snapshot: Snapshot, facts: Facts) -> Measure
             "missing"
         )
     if form.metric == "entities_per_s":
-        return _rate(holder.entities_per_s, snapshot, note)
+        bound = isinstance(holder, CountedOperation) and holder.uncertain > 0
+        if isinstance(holder, CountedPartition):
+            bound = is_lower_bound(snapshot.operations, snapshot.partitions, holder)
+        return _rate(holder.entities_per_s, snapshot, note, at_least=bound or bool(note))
     if form.metric == "ru_per_s" and holder.request_units is not None:
-        return _rate(holder.request_units.per_s, snapshot, note)
+        return _rate(holder.request_units.per_s, snapshot, note, at_least=bool(note))
     if form.metric == "ru":
         assert isinstance(holder, CountedOperation)
         return Measured(holder.request_units_each, "" if holder.count else "none ended")
@@ -252,10 +260,12 @@ def _ratio(part: int, whole: int, of: str) -> Measured:
     return Measured(part / whole) if whole else Measured(None, f"there were no {of}")
 
 
-def _rate(rates: RatesPart, snapshot: Snapshot, note: str) -> Measured:
+def _rate(rates: RatesPart, snapshot: Snapshot, note: str, *, at_least: bool = False) -> Measured:
     if snapshot.length_s <= 0 or not snapshot.outcomes:
         return Measured(None, "nothing was measured")
-    return Measured(rates.mean, note)
+    if at_least and not note:
+        note = "a lower bound: what some queries scanned is not known"
+    return Measured(rates.mean, note, at_least)
 
 
 def _holder(

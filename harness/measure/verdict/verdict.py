@@ -207,7 +207,7 @@ def _fails_most(evidence: Evidence, *, throttled: bool) -> bool:
 
 def _finding_of_application(evidence: Evidence) -> VerdictPart:
     """The verdict on a watched application, whose highest possible rate is unknown."""
-    against = _against_targets(evidence, "load")
+    against = _against_targets(evidence, "unknown" if evidence.waits_for_answers else "load")
     if against.result == VerdictResult.OVER_TARGET or (limit := evidence.client_limit) is None:
         return against
     rate = evidence.judged_words(evidence.snapshot.entities_per_s)

@@ -14,6 +14,7 @@ from harness.measure.verdict.conditions import Extent, parse_condition
 from harness.measure.verdict.quantities import FORMS, NO_FACTS, Facts, Form, Unit, near_first
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
+from tests.support.evidence import scanned
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -227,6 +228,25 @@ def test_a_key_that_gave_up_its_place_is_noted() -> None:
     kept = parse_condition("entities_per_s(partition='a') > 1").evaluate(snapshot)
     assert (kept.value, kept.passed) == (2.0, True)
     assert "was not counted separately for the whole run" in kept.note
+    assert parse_condition("entities_per_s(partition='a') < 3").evaluate(snapshot).passed is None
+
+
+@pytest.mark.parametrize("of", ["account", "partition", 'partition="p0"', 'op="partition_scan"'])
+def test_a_lower_bound_shows_that_a_rate_was_high_and_not_that_it_was_low(of: str) -> None:
+    """What some queries scanned is not known: the rate may be higher than what was counted."""
+
+    def passed(condition: str, *, estimated: bool) -> bool | None:
+        snapshot = scanned(estimated=estimated)
+        return parse_condition(f"entities_per_s({of}) {condition}").evaluate(snapshot).passed
+
+    assert [passed(one, estimated=False) for one in ("< 3000", "> 3000", "> 2000")] == [
+        True,
+        False,
+        True,
+    ]
+    assert [passed(one, estimated=True) for one in ("< 3000", "> 3000", "== 2500")] == [None] * 3
+    assert passed("< 2000", estimated=True) is False
+    assert passed("> 2000", estimated=True) is True
 
 
 @given(st.text(st.characters(exclude_characters="\\"), max_size=20), st.sampled_from("'\""))

@@ -11,7 +11,7 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt
-from tests.support.evidence import evidence, generator
+from tests.support.evidence import evidence, generator, watched_evidence
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -131,3 +131,20 @@ def test_latency_that_grew_by_back_off_is_no_sign_of_a_full_endpoint() -> None:
     """Only the time of the attempts is held against the latency under light load."""
     found = evidence(retried(backing_off_s=0.5), users=11, light_latency_s=0.05)
     assert found.growth == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize(("took_s", "limited_by"), [(0.005, "load"), (0.2, "unknown")])
+def test_an_application_that_waits_for_answers_may_not_be_the_limit(
+    took_s: float, limited_by: str
+) -> None:
+    """Four requests in progress on average may be all that it can have."""
+    ledger = Ledger()
+    ledger.open_window(START, START + SECONDS)
+    for number in range(SECONDS * 20):
+        sent_s = float(number // 20)
+        ledger.add(done(WRITE, START + sent_s, took_s, attempts=(attempt(sent_s, took_s),)))
+    snapshot = ledger.snapshot(start=START, end=START + SECONDS)
+    verdict = judge(watched_evidence(snapshot))
+    assert (verdict.result, verdict.limited_by) == ("within_target", limited_by)
+    says = any("asked for no more" in one for one in verdict.evidence)
+    assert says is (limited_by == "load")
