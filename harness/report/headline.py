@@ -18,6 +18,7 @@ from harness.report.limits import (
     judged_rate,
     judged_sign,
     limit_word,
+    limited_rates,
     partition_limit,
     target_of,
     target_word,
@@ -126,8 +127,10 @@ def _throttled(record: RunRecord) -> str:
     used, attempts = _used(record), sum(map(throttled_attempts, found))
     throttled = [part for part in found if not part.partition.whole_table]
     limit = partition_limit(record)
-    unknown = record.verdict.limited_by == "unknown" and record.request_units is None
-    far = next((part for part in throttled if unknown and not is_near(part, limit)), None)
+    unknown = record.verdict.limited_by == "unknown"
+    far = next(
+        (part for part in throttled if unknown and not is_near(limited_rates(part), limit)), None
+    )
     if far is not None:
         reached, sign = judged_rate(record, far), judged_sign(record, far)
         had = f"{_named(far)} had {sign}{number(reached)} {unit_of(record)}"
@@ -144,7 +147,7 @@ def _throttled(record: RunRecord) -> str:
         others = ""
         if (more := len(throttled) - 1) > 0:
             others = f" {counted(more, 'other')} had {percent(1 - share)} of the throttling."
-        at = _at(record, partition_limit(record))
+        at = "" if unknown else _at(record, limit)
         return f"Partition {name} was throttled{at}.{used}{others}"
     if len(throttled) == 1:
         return f"Partition {name} and queries over several partitions were throttled.{used}"

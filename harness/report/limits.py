@@ -13,6 +13,7 @@ from harness.measure.record.measured import (
     AccountLoadPart,
     OperationPart,
     PartitionPart,
+    RatesPart,
     is_lower_bound,
 )
 from harness.measure.record.record import RunRecord
@@ -122,8 +123,13 @@ def judged_rate(record: RunRecord, part: PartitionPart) -> float:
 
     A load has one rate, its mean. An application has its own course: its best 10 s count.
     """
-    rates = part.entities_per_s if part.request_units is None else part.request_units.per_s
+    rates = limited_rates(part)
     return rates.mean if record.watched is None else rates.best_10s
+
+
+def limited_rates(part: PartitionPart) -> RatesPart:
+    """The rates of a partition in the unit of its limit."""
+    return part.entities_per_s if part.request_units is None else part.request_units.per_s
 
 
 def of_limit(record: RunRecord, part: PartitionPart) -> float | None:

@@ -25,7 +25,14 @@ from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit, limit_words
 from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
-from harness.report.limits import account_limit, judged_sign, least, raised_mark, target_word
+from harness.report.limits import (
+    account_limit,
+    judged_sign,
+    least,
+    limited_rates,
+    raised_mark,
+    target_word,
+)
 from harness.report.names import partition_name, shortened
 
 _MOST_CLIENTS = 3
@@ -330,8 +337,7 @@ def estimated(part: EstimatePart, unit: CountedUnit) -> str:
 
 
 def _load(part: PartitionPart) -> float:
-    rates = part.entities_per_s if part.request_units is None else part.request_units.per_s
-    return rates.mean
+    return limited_rates(part).mean
 
 
 def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:

@@ -18,7 +18,6 @@ from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.measured import (
     OTHERS,
     GeneratorPart,
-    PartitionPart,
     RatesPart,
     is_lower_bound,
 )
@@ -68,9 +67,9 @@ def of_one_partition(throttled: Iterable[float], everything: float) -> bool:
     return max(throttled, default=0.0) >= _OF_ONE * everything
 
 
-def is_near(part: PartitionPart, limit: float | None) -> bool:
-    """Whether a partition was near its limit of entities/s; None is no limit."""
-    return limit is not None and part.entities_per_s.best_1s >= NEAR_FROM * limit
+def is_near(rates: RatesPart, limit: float | None) -> bool:
+    """Whether a partition was near its limit, which is in the unit of its rates; None is none."""
+    return limit is not None and rates.best_1s >= NEAR_FROM * limit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -264,7 +263,8 @@ class Evidence:
             return rule
         if throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled:
             return "account"
-        near = sum(part.throttled for part in snapshot.single_partitions if is_near(part, limit))
+        parts = snapshot.single_partitions
+        near = sum(part.throttled for part in parts if is_near(part.entities_per_s, limit))
         return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
 
     @cached_property

@@ -32,6 +32,8 @@ _EXPECTED = 5.0
 none was: by chance that happens to one key in 150 ..."""
 _HARDLY = 0.1
 """... or hardly any: this share of what was expected."""
+_ALONE_FROM = 0.5
+"""Share of what a physical partition has from which the only key of a run may have used it up."""
 _TOGETHER_BY_CHANCE = 0.01
 """Chance from which keys may well have the same physical partition, without looking at them."""
 _COSTLY_FROM = 0.5
@@ -127,8 +129,7 @@ class Throttled:
         several = concentration in (Concentration.SOME_KEYS, Concentration.ALL_KEYS)
         if several and self.costly is not None:
             return ThrottlingCause.COSTLY_OPERATION
-        spared = concentration is not Concentration.ALL_KEYS
-        hot = spared or self._together
+        hot = concentration in _UNEVEN or self._together or self._alone
         return ThrottlingCause.HOT_PARTITION if hot else ThrottlingCause.UNKNOWN
 
     @property
@@ -177,7 +178,7 @@ class Throttled:
             )
         return (
             f"{question} The figures do not fit either: {self._found}. Something else may use the "
-            "throughput, less may be provisioned, or all keys may be in one physical partition"
+            f"throughput, less may be provisioned, or {self._otherwise}"
         )
 
     @property
@@ -209,6 +210,14 @@ class Throttled:
         return by_chance >= _TOGETHER_BY_CHANCE and NEAR_FROM <= share <= 2 - NEAR_FROM
 
     @property
+    def _alone(self) -> bool:
+        """Whether the only key used up what one of several physical partitions has."""
+        share = (self.used_per_s or 0.0) / self.throughput.partition_ru_per_s
+        several = self.throughput.fewest_partitions > 1
+        only = self.concentration is Concentration.ONLY_KEY
+        return only and several and share >= _ALONE_FROM
+
+    @property
     def _where(self) -> str:
         """Which keys were throttled."""
         match self.concentration:
@@ -235,6 +244,13 @@ class Throttled:
             f"{percent(self.used_share or 0.0)} of the provisioned "
             f"{number(self.provisioned_per_s or 0.0)}, were used"
         )
+
+    @property
+    def _otherwise(self) -> str:
+        """What else may throttle all keys of a run far below what is provisioned."""
+        if self.concentration is Concentration.ALL_KEYS:
+            return "all keys may be in one physical partition"
+        return f"it may be over more than {self.throughput.fewest_partitions} physical partitions"
 
     @property
     def _hint(self) -> str:

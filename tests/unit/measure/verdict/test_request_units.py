@@ -21,6 +21,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Scope
 from harness.model.services.cosmos import COSMOS
 from harness.model.target import Throughput
+from harness.report.headline import headline
 from tests.support.charged import ALL_REFUSED, SECONDS, SPREAD, THREE, UNKNOWN, charged
 from tests.support.evidence import START, evidence, recorded
 from tests.support.records import altered
@@ -99,6 +100,27 @@ def test_operations_that_cost_more_than_a_second_has_are_a_cause_of_their_own() 
     assert [part.practice for part in advised(snapshot, small)] == [COSTS]
     # Where a second has more than one of them takes, they explain nothing.
     assert judged(snapshot, THREE).limited_by == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("used", "throughput", "limited_by"),
+    [
+        (6000, THREE, "partition"),
+        # A physical partition has 6,000: this key had far less when it was throttled.
+        (200, THREE, "unknown"),
+        # Nothing else has a part of the throughput of one physical partition.
+        (200, Throughput(ru_per_s=400, physical_partitions=1), "unknown"),
+        (390, Throughput(ru_per_s=400, physical_partitions=1), "throughput"),
+    ],
+)
+def test_the_only_key_of_a_run_is_hot_where_it_used_up_a_physical_partition(
+    used: int, throughput: Throughput, limited_by: str
+) -> None:
+    """Where it did not, no output names the limit of a partition as the cause."""
+    record = recorded(evidence(charged({"hot": (used, 10)}), kind=COSMOS, throughput=throughput))
+    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", limited_by)
+    assert ("It is a hot" in record.verdict.sentence) is (limited_by == "partition")
+    assert ("its limit is" in headline(record)) is (limited_by == "partition")
 
 
 def test_folded_keys_are_one_of_many() -> None:
