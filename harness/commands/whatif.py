@@ -26,6 +26,8 @@ from harness.model.target import Throughput
 from harness.report.terminal.page import Page
 from harness.report.web.whatif_page import whatif_page
 from harness.report.whatif import whatif_text
+from harness.trace.advise.reasons import of_failed
+from harness.trace.advise.traffic import failed_operations
 from harness.trace.sources import opened
 from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import Scheme, read_scheme
@@ -135,6 +137,8 @@ class WhatIf:
                 progress=progress,
             )
             progress.end()
+            failed = of_failed(failed_operations(trace), trace.operations)
+            found = found.model_copy(update={"damage": (*found.damage, *failed)})
         if args.html is not None:
             write_page(args.html, whatif_page(found))
         if args.json:

@@ -66,6 +66,8 @@ def would_break(found: WhatIfRecord) -> list[str]:
 def sentences(found: WhatIfRecord) -> list[str]:
     """Which scheme is the best, for what price, and what has to be known of the figures."""
     recorded, best = found.schemes[0], best_of(found)
+    if recorded.price.unknown >= recorded.price.operations:
+        return ["The trace says the keys of no operation, so nothing can be said.", *found.damage]
     shown = ""
     if best is not None and best.price.scanned_is_lower_bound:
         shown = " as far as the trace shows"

@@ -9,6 +9,7 @@ from typing import Any
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
+from harness.measure.verdict.failures import MIXED_FROM
 from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
 from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
@@ -67,6 +68,13 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         less |= evidence.traffic.operations < _VERY_FEW
         known = ", as far as the trace shows" if less else ""
         headline = f"Your keys are fine at this rate{known}{_first_limit(today)}."
+        failed = evidence.traffic.failed / max(1, evidence.traffic.operations)
+        if failed >= MIXED_FROM:
+            answer = KeyAnswer.UNKNOWN
+            headline = (
+                f"No limit is near, but {percent(failed)} of the operations failed when recorded: "
+                "whether your keys are fine cannot be told."
+            )
     elif best is not None:
         answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
@@ -117,13 +125,7 @@ def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -
         )
     if trace.operations < _FEW:
         said.append(f"It has {counted(trace.operations, 'operation')} only: shares are rough.")
-    if failed := sum(table.failed for table in tables):
-        share = percent(failed / max(1, trace.operations))
-        said.append(
-            f"{counted(failed, 'operation')} ({share}) got an error or no answer when recorded. "
-            "They count as if served; what such a query would have read is not known. If they were "
-            "throttled, a limit was met that is lower than those of this calculation."
-        )
+    said += of_failed(sum(table.failed for table in tables), trace.operations)
     if unknown := sum(table.unknown for table in tables):
         share = percent(unknown / max(1, trace.operations))
         said.append(
@@ -137,6 +139,18 @@ def reservations(trace: Trace, tables: Sequence[TableTraffic], seconds: float) -
             "of the real ones."
         )
     return said
+
+
+def of_failed(failed: int, operations: int) -> list[str]:
+    """What has to be known of operations that failed when they were recorded."""
+    if not failed:
+        return []
+    return [
+        f"{counted(failed, 'operation')} ({percent(failed / operations)}) got an error or no "
+        "answer when recorded. They count as if served; what such a query would have read is not "
+        "known. If they were throttled, a limit was met that is lower than those of this "
+        "calculation."
+    ]
 
 
 def trade(trial: Trial, best: Trial) -> str:

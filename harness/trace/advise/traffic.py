@@ -15,7 +15,7 @@ from harness.model.outcome import Outcome
 from harness.trace.engine import Engine
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.schema import FILES, columns, files
+from harness.trace.schema import FILES, PART, columns, files
 
 MOST_TABLES = 20
 _MOST_KEYS = 2_000
@@ -45,6 +45,7 @@ SELECT name, sum(operations), coalesce(sum(entities), 0), sum(unknown), sum(tran
     coalesce(max(last_ms) - min(first_ms), 0) / 1000
 FROM counted GROUP BY name ORDER BY max(entities) DESC, name LIMIT {MOST_TABLES + 1}
 """
+_FAILED = f"SELECT count(*) AS failed FROM {PART} AND outcome IN ({_WANTED})"
 _KEYS = f"""
 SELECT * FROM (SELECT DISTINCT partition_key, row_key {_OF_TABLE}
     AND partition_key IS NOT NULL AND partition_key <> '{WHOLE_TABLE}' AND row_key <> '')
@@ -234,3 +235,8 @@ class TraceTables:
     def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         sql = sql.replace(FILES, self._files)
         return self._engine.rows(sql, {**values, "files": [*self._trace.files]})
+
+
+def failed_operations(trace: Trace) -> int:
+    """How many operations failed when they were recorded, and were wanted again."""
+    return sum(int(found["failed"][0]) for (found,), _, _ in trace.answers((_FAILED,)))

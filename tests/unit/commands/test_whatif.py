@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome
 from tests.support.command import Command
+from tests.support.traced import trace_of, traced
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -61,3 +64,22 @@ def test_options_say_what_is_provisioned(
     """Without them the limits do; the fewest physical partitions have 10,000 RU/s at most."""
     trace = EXAMPLES / "even-spread" / "even-spread.parquet"
     assert limits in command.words("whatif", trace, "--limits", "cosmos", *options)
+
+
+def test_operations_that_failed_when_recorded_are_named(tmp_path: Path, command: Command) -> None:
+    """They count as if served, which the figures do not show."""
+    outcomes = [Outcome.SUCCESS, Outcome.THROTTLED]
+    rows = [
+        traced(Kind.INSERT, "p", f"r{at}", at_ms=at, outcome=outcomes[at % 2]) for at in range(200)
+    ]
+    trace_of(tmp_path / "app.parquet", rows)
+    said = command.words("whatif", tmp_path / "app.parquet")
+    assert "100 operations (50%) got an error or no answer when recorded" in said
+
+
+def test_of_a_trace_without_keys_nothing_is_said(tmp_path: Path, command: Command) -> None:
+    """That nothing is throttled would be no finding."""
+    trace_of(tmp_path / "app.parquet", [traced(Kind.INSERT, None, "r") for _ in range(200)])
+    said = command.words("whatif", tmp_path / "app.parquet")
+    assert "the keys of no operation, so nothing can be said" in said
+    assert "nothing is throttled" not in said

@@ -9,6 +9,7 @@ from harness.gateway.limits import GatewayLimits, Rate
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.model.operation import Kind
+from harness.model.outcome import Outcome
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.judging import Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
@@ -100,3 +101,23 @@ def test_keys_that_no_other_ones_can_replace_are_no_defect(tmp_path: Path) -> No
     [table] = advise(trace, question, tmp_path / "scratch", name="made").tables
     assert table.answer is KeyAnswer.NO_KEY
     assert not table.proposals
+
+
+def test_keys_of_operations_that_failed_when_recorded_are_not_called_fine(tmp_path: Path) -> None:
+    """A fifth was throttled, at a rate far below all limits: another limit was met."""
+    rows = [
+        traced(
+            Kind.UPSERT_MERGE,
+            "p",
+            f"r{at}",
+            at_ms=at * 100,
+            outcome=Outcome.SUCCESS if at % 5 else Outcome.THROTTLED,
+        )
+        for at in range(500)
+    ]
+    trace = trace_of(tmp_path / "failed.parquet", rows)
+    (tmp_path / "scratch").mkdir()
+    question = Question(limits=GatewayLimits(), limits_name="made")
+    found = advise(trace, question, tmp_path / "scratch", name="made")
+    assert found.tables[0].answer is KeyAnswer.UNKNOWN
+    assert "20% of the operations failed when recorded" in found.tables[0].headline
