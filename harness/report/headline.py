@@ -39,6 +39,14 @@ def is_warming_up(record: RunRecord) -> bool:
     return record.verdict.result == VerdictResult.INCONCLUSIVE and few
 
 
+def result_words(record: RunRecord) -> str:
+    """The verdict's result: ``within target``, ``client limited``."""
+    words = record.verdict.result.replace("_", " ")
+    bound = judged_sign(record) or judged_sign(record, busiest(record))
+    within = record.verdict.result == VerdictResult.WITHIN_TARGET
+    return f"{words} as far as is known" if within and bound else words
+
+
 def headline(record: RunRecord) -> str:
     """The verdict without its figures, and the failures that it may not leave out."""
     failures, result = record.verdict.failures, record.verdict.result

@@ -129,11 +129,6 @@ def alarms(record: RunRecord) -> list[str]:
     return lines
 
 
-def result_words(record: RunRecord) -> str:
-    """The verdict's result: ``within target``, ``client limited``."""
-    return record.verdict.result.replace("_", " ")
-
-
 def limited_by(record: RunRecord) -> str | None:
     """What kept the rate from being higher; None where it is unknown."""
     limiter = LIMITERS.get(record.verdict.limited_by)

@@ -344,6 +344,10 @@ class Evidence:
         """A rate with its unit, of a partition or else of an account or all together."""
         return f"{self.at_least(part)}{number(per_s)} {self.unit.rate}"
 
+    def share_words(self, per_s: float, limit: float, part: CountedPartition | None = None) -> str:
+        """A rate as a share of a limit, likewise."""
+        return f"{'≥' * bool(self.at_least(part))}{percent(per_s / limit)}"
+
     def judged_words(self, rates: RatesPart, part: CountedPartition | None = None) -> str:
         """The `rate` that is compared with a target, likewise."""
         best = "" if self.watched is None else f" in the {best_over(self.length_s)}"

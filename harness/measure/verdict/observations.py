@@ -194,7 +194,7 @@ def _shares(evidence: Evidence) -> Iterator[str]:
         of = "the published target" if published else f"its {word}"
         yield (
             f"{named(hottest)} was the busiest: {evidence.rate_words(rate, hottest)}, "
-            f"{percent(rate / targets.partition)} of {of}"
+            f"{evidence.share_words(rate, targets.partition, hottest)} of {of}"
         )
     if evidence.length_s > 0:
         yield from _accounts(evidence)
@@ -218,7 +218,8 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
         rate = evidence.rate(part.entities_per_s)
         of = ""
         if targets is not None and targets.of_account is not None:
-            of = f", {percent(rate / targets.account)} of its {targets.word('account')}"
+            share = evidence.share_words(rate, targets.account)
+            of = f", {share} of its {targets.word('account')}"
         words.append(f"account {part.name} was the {rank}: {evidence.rate_words(rate)}{of}")
     yield "; ".join(words)
 
@@ -228,13 +229,14 @@ def _rate(evidence: Evidence) -> str:
     snapshot = evidence.snapshot
     rate = f"the mean rate was {evidence.rate_words(achieved)}"
     if evidence.watched is not None:
-        best = f"{number(snapshot.entities_per_s.best_10s)} in the {best_over(evidence.length_s)}"
+        best = f"{evidence.at_least()}{number(snapshot.entities_per_s.best_10s)}"
+        best += f" in the {best_over(evidence.length_s)}"
         no_more = "" if evidence.waits_for_answers else ": the application asked for no more"
         return f"{rate}, {best}{no_more}"
     if evidence.searched:
         return f"{rate} over the whole search, failed steps included"
     if wanted is not None:
-        held = percent(achieved / wanted)
+        held = evidence.share_words(achieved, wanted)
         return f"{rate}, {held} of the wanted {number(wanted)}"
     waited = evidence.users_are_busy and evidence.client_limit is None
     return f"{rate}, limited only by how fast answers came" if waited else rate

@@ -294,7 +294,7 @@ def _where(evidence: Evidence, by: str) -> str:
         targets = evidence.targets if enforced is None else None
         of = ""
         if targets is not None and targets.of_account is not None:
-            share = percent(evidence.rate(rates) / targets.account)
+            share = evidence.share_words(evidence.rate(rates), targets.account)
             of = f", {share} of its {targets.named('account')}"
         return f"{_part(count, of_all)} for {where} ({evidence.judged_words(rates)}{of})"
     of = f" of account {most.account}" if most.account else ""
@@ -305,7 +305,8 @@ def _where(evidence: Evidence, by: str) -> str:
         held = f"limit of {number(limit)}"
         if enforced is None and evidence.targets is not None:
             held = evidence.targets.named("partition")
-        rate += f", {percent(evidence.rate(most.entities_per_s) / limit)} of its {held}"
+        share = evidence.share_words(evidence.rate(most.entities_per_s), limit, most)
+        rate += f", {share} of its {held}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
     return f"{_part(most.throttled, snapshot.throttled)} for {named(most)}{of} ({rate}){least}"
 
@@ -401,11 +402,10 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     which, partition = "the account", 0.0
     if busiest is not None:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
-    whole = number(targets.account)
-    if targets.word("account") != targets.word("partition"):
-        whole = f"the {targets.named('account')}"
-    rate = f"{evidence.at_least()}{number(account)}"
-    if (hottest := evidence.busiest) is None:
+    is_other = targets.word("account") != targets.word("partition")
+    whole = f"the {targets.named('account')}" if is_other else number(targets.account)
+    rate, hottest = f"{evidence.at_least()}{number(account)}", evidence.busiest
+    if hottest is None:
         best = "" if evidence.watched is None else f" in the {best_over(evidence.length_s)}"
         figures = f"only queries over several partitions were sent; {which} served {rate} "
         figures += f"{evidence.unit.rate}{best}"
@@ -413,20 +413,21 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         partition = evidence.rate(hottest.entities_per_s)
         figures = (
             f"{_when(evidence)}{named(hottest)} served {evidence.rate_words(partition, hottest)} "
-            f"({percent(partition / targets.partition)} of the "
+            f"({evidence.share_words(partition, targets.partition, hottest)} of the "
             f"{targets.named('partition')}), {which} {rate}"
         )
     if targets.of_account is not None:
-        figures += f" ({percent(account / targets.account)} of {whole})"
+        figures += f" ({evidence.share_words(account, targets.account)} of {whole})"
     if evidence.missed and evidence.wanted_per_s and not evidence.scheduled:
-        held = percent(evidence.achieved_per_s / evidence.wanted_per_s)
+        held = evidence.share_words(evidence.achieved_per_s, evidence.wanted_per_s)
         figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
     figures += f"; {throttled_words(snapshot)}"
-    result, lead, danger = VerdictResult.WITHIN_TARGET, "Within target", ""
+    known = " as far as is known" if evidence.at_least() or evidence.at_least(hottest) else ""
+    result, lead = VerdictResult.WITHIN_TARGET, f"Within target{known}"
     if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
-        danger = f", but {_danger(evidence, partition > targets.partition)}"
-    return _verdict(result, limited_by, f"{lead}: {figures}{danger}.")
+        figures += f", but {_danger(evidence, partition > targets.partition)}"
+    return _verdict(result, limited_by, f"{lead}: {figures}.")
 
 
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:

@@ -20,10 +20,9 @@ from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
 from harness.report.export.output import CommandOutput
-from harness.report.headline import headline
+from harness.report.headline import headline, result_words
 from harness.report.names import shortened
 from harness.report.passing import passing_of
-from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, grid, table_of
 
 JUDGED = {

@@ -19,9 +19,9 @@ from harness.report.compare.comparison import differences_of
 from harness.report.compare.differences import change_words, in_brackets, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure
 from harness.report.export.output import CommandOutput
+from harness.report.headline import result_words
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
-from harness.report.sentences import result_words
 from harness.report.terminal.page import Cell, Page, room_for_names, table_of
 
 _HEADINGS = {

@@ -16,7 +16,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output, Row
-from harness.report.headline import verdict_lines
+from harness.report.headline import result_words, verdict_lines
 from harness.report.limits import limit_word
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
@@ -119,7 +119,7 @@ def _fact_table(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _head(record: RunRecord) -> list[str]:
     name = str(record.profile.get("name", "run"))
-    result, passing = sentences.result_words(record), passing_of(record)
+    result, passing = result_words(record), passing_of(record)
     result = result.capitalize() if passing is None else f"{passing.word}, {result}"
     lines = [f"## {text(result)}: {text(name)}", ""]
     if wrong := sentences.alarms(record):

@@ -22,7 +22,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, counted, milliseconds, percent
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Column, Output
-from harness.report.headline import verdict_lines
+from harness.report.headline import result_words, verdict_lines
 from harness.report.names import partition_name, shortened
 from harness.report.passing import measured, passing_of
 from harness.report.predicted import predicted_shares
@@ -453,7 +453,7 @@ def _verdict(record: RunRecord, page: Page) -> RenderableType:
         # A green box would say that all is well.
         colour = _TONE_COLOURS[found.tone]
     limit = sentences.limited_by(record)
-    result = page.show(sentences.result_words(record).upper())
+    result = page.show(result_words(record).upper())
     first, *others = map(page.show, verdict_lines(record))
     content = [Text(first, "bold"), *map(Text, others)]
     if others:

@@ -27,8 +27,8 @@ from harness.report.compare.outputs import (
     with_change,
 )
 from harness.report.compare.repeats import Trend, single_words
+from harness.report.headline import result_words
 from harness.report.passing import passing_of
-from harness.report.sentences import result_words
 from harness.report.web.document import Block, Content, page_of
 from harness.report.web.over_runs import courses, trend
 from harness.report.web.parts import list_html

@@ -9,9 +9,9 @@ from harness.measure.record.record import RunRecord
 from harness.report.compare.differences import Subject
 from harness.report.compare.measures import Measure
 from harness.report.compare.outputs import headings
+from harness.report.headline import result_words
 from harness.report.limits import counted_unit
 from harness.report.passing import passing_of
-from harness.report.sentences import result_words
 from harness.report.web.frame import Chart, Line, middles, together
 from harness.report.web.heat_maps import key_heat, percentiles
 

@@ -19,7 +19,7 @@ from harness.profile.load.registry import recorded_load
 from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Output
 from harness.report.events import stall_sentence
-from harness.report.headline import WARMING_UP, headline, is_warming_up
+from harness.report.headline import WARMING_UP, headline, is_warming_up, result_words
 from harness.report.limits import busiest, limit_word, partition_limit, target_of, unit_of
 from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name
@@ -122,7 +122,7 @@ def _head(record: RunRecord) -> str:
 def _verdict(record: RunRecord, *, live: bool) -> str:
     wrong = sentences.alarms(record)
     passing, tone = passing_of(record), _TONES.get(record.verdict.result, "warn")
-    word, result, sentence = sentences.result_words(record), "", headline(record)
+    word, result, sentence = result_words(record), "", headline(record)
     if live and is_warming_up(record):
         # Neither the verdict nor a condition says anything yet.
         word, tone, passing, sentence = "warming up", "plain", None, WARMING_UP

@@ -15,7 +15,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.figures import number, percent
 from harness.report.answers import other_answers, throttled_by_status
 from harness.report.events import stall_sentence
-from harness.report.headline import WARMING_UP, headline, is_warming_up
+from harness.report.headline import WARMING_UP, headline, is_warming_up, result_words
 from harness.report.limits import account_limit, judged_sign, partition_limit
 from harness.report.load_columns import (
     PARTITION_COLUMNS,
@@ -23,7 +23,7 @@ from harness.report.load_columns import (
 )
 from harness.report.names import partition_name, shortened
 from harness.report.passing import passing_of
-from harness.report.sentences import OTHERS, limited_by, next_step, result_words
+from harness.report.sentences import OTHERS, limited_by, next_step
 from harness.report.terminal.page import FULL, bar
 from harness.report.web.key_figures import key_figures
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.counts.snapshot import Snapshot
+from harness.report.headline import result_words
 from tests.support.evidence import evidence, recorded, scanned
 
 DENSITY, SCOPE, FINER, HASH = "query-density", "partition-queries", "hot-partition", "append-only"
@@ -50,3 +51,17 @@ def test_advice_on_queries_has_a_cause(
     record = recorded(evidence(snapshot), name=profile or "single-partition")
     advised = [part.practice for part in record.verdict.advice]
     assert [name for name in advised if name != "ramp"] == practices
+
+
+def test_a_lower_bound_is_within_its_target_as_far_as_is_known() -> None:
+    """Each share of a limit is a bound too, in the sentence, in the evidence and in the title."""
+    record = recorded(evidence(scanned(queries_per_s=10, entities=100, estimated=True)))
+    said = [record.verdict.sentence, *record.verdict.evidence]
+    assert record.verdict.result == "within_target"
+    assert record.verdict.sentence.startswith("Within target as far as is known: ")
+    assert result_words(record) == "within target as far as is known"
+    assert all("≥50% of" in text for text in said if "50% of" in text)
+    assert sum("≥50% of" in text for text in said) == 2
+    exact = recorded(evidence(scanned(queries_per_s=10, entities=100)))
+    assert "≥" not in "".join([exact.verdict.sentence, *exact.verdict.evidence])
+    assert result_words(exact) == "within target"
