@@ -24,7 +24,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
 .PHONY: help venv dev azurite whatif-trial verdict-trial limit-trial stress stress-throttled ui test test-unpatched \
-	test-wire test-long test-thorough test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
+	test-rest test-wire test-long test-thorough test-deps coverage lint check bench dashboards reference docs gallery lock release-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,18 +82,23 @@ test: dev azurite ## Run all tests but the long ones
 test-unpatched: dev azurite
 	$(PARALLEL) $(UNPATCHED) -m "not long"
 
-test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
-	TEST_SESSION=wire $(PARALLEL) tests/swarm -m "session and not long and not serial"
+# The groups of test-wire and of test-long leave each other no idle processor.
+WIRE := TEST_SESSION=wire tests/swarm -m "session and not long and not serial"
 
-test-long: LONG := long and not thorough
+test-wire: dev azurite ## Run again, with the session on the wire, what differs by the session
+	$(PARALLEL) $(WIRE)
+
+test-rest: ALSO := -- $(WIRE)
+test-rest test-long: LONG := long and not thorough
 test-thorough: LONG := thorough
 test-thorough: PROPERTIES := or hypothesis
 test-thorough: export TEST_EXAMPLES := all
 test-long: dev azurite ## Run the tests that need real minutes
+test-rest: dev azurite ## Run the tests of test-wire and test-long
 test-thorough: dev azurite ## Run more cases of long tests, and all examples of properties
-test-long test-thorough:
+test-long test-rest test-thorough:
 	$(PARALLEL) $(PATCHED) -m "$(LONG) and not serial" -- \
-		$(UNPATCHED) -m "$(LONG) $(PROPERTIES)"
+		$(UNPATCHED) -m "$(LONG) $(PROPERTIES)" $(ALSO)
 	$(SERIAL) $(PATCHED) -m "$(LONG) and serial"
 
 # Package and command: promtool is a command of prometheus, ip and tc are commands of iproute2.
@@ -119,7 +124,7 @@ coverage: dev azurite ## Show how much of harness/ the tests without Locust run
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-lint: dev ## Run ruff and mypy
+lint: $(VENV)/.dev ## Run ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

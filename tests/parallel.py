@@ -7,7 +7,8 @@ follows `--` goes to pytest.
 
 Several groups of arguments, each after a `--`, are for tests that must not share a process. Each
 group has a pytest of its own, and the forks of all of them take turns: `-j` of them run tests at
-any time. So tests that wait leave the processor to tests that compute.
+any time. So tests that wait leave the processor to tests that compute. A group may begin with
+variables of its environment: `-- TEST_SESSION=wire tests/swarm`.
 
 A test that fails beside others runs once more, alone, and the last lines name it: most tests are
 about real processes and real seconds, and a machine that had no time for them proves nothing. The
@@ -21,6 +22,7 @@ import contextlib
 import gc
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +48,7 @@ FAILED = "failed.txt"
 MOST_REPEATED = 5
 """Failures in more files than these have another cause than a busy machine."""
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "-o", "console_output_style=classic")
+_VARIABLE = re.compile(r"[A-Z_]+=")
 _TESTS_FAILED = int(pytest.ExitCode.TESTS_FAILED)
 ROOT = Path(__file__).parents[1]
 # Those of Python: Locust replaces them by gevent's, which need a loop in this process.
@@ -235,16 +238,19 @@ def _split(arguments: Sequence[str]) -> list[list[str]]:
 class _Shared:
     """A pytest whose forks share the tests that its arguments choose."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, jobs: int, turns: _Turns) -> None:
-        self._arguments = arguments
+    def __init__(self, group: Sequence[str], folder: Path, jobs: int, turns: _Turns) -> None:
+        variables = list(itertools.takewhile(_VARIABLE.match, group))
+        self._arguments = group[len(variables) :]
+        self._environ = dict(one.split("=", 1) for one in variables)
         self._claims = folder / "claims"
         self._claims.mkdir(parents=True)
         environ = {
+            **self._environ,
             CLAIMS: str(self._claims),
             JOBS: str(jobs),
             TURNS: " ".join(map(str, turns.ends)),
         }
-        self.process = _started(arguments, environ, pass_fds=turns.ends)
+        self.process = _started(self._arguments, environ, pass_fds=turns.ends)
 
     def code(self) -> int:
         """The exit code, once the process has ended; 0 if what failed passes alone."""
@@ -257,7 +263,7 @@ class _Shared:
             return code
         print(f"again, alone: {', '.join(tests)}", flush=True)
         options = [one for one in self._arguments if not (ROOT / one).exists()]
-        process = _started([*options, *tests], {})
+        process = _started([*options, *tests], self._environ)
         try:
             code = process.wait()
         finally:

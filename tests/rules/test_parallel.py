@@ -118,6 +118,16 @@ def test_groups_take_turns(tmp_path: Path) -> None:
     assert max(running) == 2
 
 
+def test_a_group_has_variables_of_its_own(tmp_path: Path) -> None:
+    """Also when a test that failed beside others runs again, alone."""
+    test = "import os\ndef test_variable(): assert os.environ.get('SAID') == {!r}\n"
+    once = _ONCE.replace("ran = ", 'assert os.environ["SAID"] == "x=y"\n    ran = ', 1)
+    files = ("SAID=x=y", "tests/test_once.py", "--", "tests/test_none.py")
+    ran = _share(tmp_path, *files, once=f"import os\n{once}", none=test.format(None))
+    assert ran.returncode == 0, ran.stdout
+    assert "passed alone" in ran.stdout
+
+
 def test_a_failure_in_any_group_fails_the_whole(tmp_path: Path) -> None:
     """Also where the other group passes."""
     files = ("tests/test_failing.py", "--", "tests/test_good.py")
