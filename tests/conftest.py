@@ -65,6 +65,7 @@ SLOWEST = (
     "tests/swarm/test_audit.py",
     "tests/swarm/test_scanned.py",
     "tests/swarm/test_profiles.py",
+    "tests/swarm/test_situations.py",
     "tests/browser/test_web_ui.py",
     "tests/browser/test_heat_maps.py",
     "tests/swarm/test_startup.py",
@@ -80,9 +81,12 @@ SLOWEST = (
     "tests/swarm/test_housekeeping.py",
     "tests/browser/test_strange_keys.py",
     "tests/browser/test_report_html.py",
-    # Of the tests without Locust the first four are long.
+    # Of the tests without Locust the first two have long tests.
     "tests/contract/watch/test_tutorial.py",
     "tests/unit/profile/test_absurd_input.py",
+    "tests/unit/trace/whatif/test_screening.py",
+    "tests/unit/trace/test_hostile.py",
+    "tests/unit/workload/scenarios/test_scenarios.py",
     "tests/contract/sessions/test_fuzz_answers.py",
     "tests/unit/gateway/test_model.py",
     "tests/contract/sessions/test_scans.py",

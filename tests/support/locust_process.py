@@ -34,7 +34,7 @@ SESSION = os.environ.get("TEST_SESSION")
 QUICK = (
     "--headless",
     *("-u", "4", "-r", "100"),
-    *("--set", "load.max_entities_per_s=100"),
+    *("--set", "load.max_entities_per_s=60"),
     *("--set", "load.run_time_s=5"),
     *("--set", "load.settle_s=0"),
     *("--set", "loading.settle_s=0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,15 @@ from harness.profile.profile_loader import parse, resolve, shipped_names
 from harness.profile.settings.schema import Profile
 
 
+@functools.cache
+def shipped(name: str) -> Profile:
+    """The shipped profile of this name, read once for all tests."""
+    return resolve(name).profile
+
+
 def without_trace() -> list[str]:
     """The shipped profiles that can be made without a file of the user: all but replays."""
-    return [name for name in shipped_names() if resolve(name).profile.replay is None]
+    return [name for name in shipped_names() if shipped(name).replay is None]
 
 
 def profile_of(settings: Mapping[str, Any], **parts: Any) -> Profile:

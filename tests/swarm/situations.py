@@ -33,7 +33,7 @@ BUSY = {"status": 503, "code": "ServerBusy", "message": "The server is busy."}
 ROWS = 100
 """Entities of the table, and so where loading ends."""
 RUN = (
-    *("--headless", "-u", "8", "-r", "100", "-t", "6s", "--profile", "single-partition"),
+    *("--headless", "-u", "8", "-r", "100", "-t", "5s", "--profile", "single-partition"),
     *("--set", "load.max_entities_per_s=150", "--set", "load.emulator_max_entities_per_s=150"),
     *("--set", "load.settle_s=0", "--set", "loading.settle_s=0"),
     *("--set", f"keys.rows_per_partition={ROWS}"),

@@ -118,7 +118,7 @@ def test_a_trusted_endpoint_behind_tls_is_stressed(runs: dict[str, LocustProcess
     process = runs["right"]
     assert process.process.returncode == 0, process.said
     assert set(process.record.outcomes) == {"success"}
-    assert process.record.counts.operations > 100
+    assert process.record.counts.operations > 50
 
 
 @pytest.mark.parametrize("name", ["wrong", "no authority"])
@@ -139,7 +139,7 @@ def test_an_existing_empty_table_is_taken(runs: dict[str, LocustProcess]) -> Non
     process = runs["table"]
     assert process.process.returncode == 0, process.said
     assert process.record.endpoint.table == TABLE
-    assert process.record.counts.operations > 100
+    assert process.record.counts.operations > 50
 
 
 def test_only_what_the_run_wrote_is_deleted(

@@ -119,7 +119,7 @@ def test_the_verdict_ends_the_report(done: LocustProcess, record: RunRecord) -> 
 
 
 def test_the_load_is_within_the_target(record: RunRecord) -> None:
-    """150 entities/s that come through are within a target of 2,000, limited by the load."""
+    """60 entities/s that come through are within a target of 2,000, limited by the load."""
     assert (record.verdict.result, record.verdict.limited_by) == ("within_target", "load")
     assert [condition.passed for condition in record.conditions] == [True]
 
@@ -144,7 +144,7 @@ def test_rates_are_of_the_measured_window(record: RunRecord) -> None:
     assert rates.mean == pytest.approx(mean, abs=0.01)
     assert rates.mean <= rates.best_1s
     # What was due in the last moments before the window may be sent in it: a fifth of a second.
-    assert rates.mean <= 150 * 1.04
+    assert rates.mean <= 60 * 1.08
     assert sum(point.entities for point in record.series) == record.counts.entities
 
 
@@ -200,7 +200,7 @@ def test_the_untouched_sdk_is_counted(runs: dict[str, LocustProcess]) -> None:
     """The SDK with its own transport and retries runs the same load, every attempt counted."""
     record = runs["sdk-default"].record
     assert record.session == "sdk-default"
-    assert record.counts.attempts >= record.counts.operations > 100
+    assert record.counts.attempts >= record.counts.operations > 50
 
 
 def test_an_own_class_is_judged_by_what_it_does(runs: dict[str, LocustProcess]) -> None:

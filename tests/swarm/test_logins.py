@@ -87,7 +87,7 @@ def test_no_operation_fails_while_tokens_are_renewed(
     assert process.process.returncode in (0, 3), process.said
     record = process.record
     assert set(record.outcomes) == {"success"}, process.said
-    assert record.counts.operations == record.counts.attempts > 100
+    assert record.counts.operations == record.counts.attempts > 50
     processes = 3 if name == "wire" else 1
     assert len(identities[name].issued) >= 2 * processes
     assert record.endpoint.signed_with == (

@@ -94,6 +94,7 @@ def observed(stress: Stress, proxy_to: Callable[..., Proxy], gateway: Proxy) -> 
     port = free_port()
     process = stress(
         *(*QUICK, "--profile", "key-spread", "-H", proxy.url, "-t", "7s"),
+        *("--set", "load.max_entities_per_s=100"),
         *("--set", "fields.key.values=3", "--set", "conditions=['throttled_ratio < 1%']"),
         *("--set", "retry.backoff_s=0.05", "--set", "retry.minimum_s=0.05"),
         *("--set", "retry.retries=1"),

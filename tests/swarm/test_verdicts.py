@@ -1,7 +1,8 @@
 """Verdicts that are reached by real runs in that situation.
 
 Within target is in test_headless.py, throttled in test_throttled.py, client-limited in
-test_client_limited.py.
+test_client_limited.py, a window that is too short in test_startup.py; failed conditions are in
+test_situations.py.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import gevent
 import gevent.lock
 import pytest
 
-from harness.measure.verdict.evidence import latency_doubt
-from tests.support.locust_process import QUICK, Stress, wait_until
+from tests.support.locust_process import QUICK, Stress
 from tests.support.proxy import Proxy, Seen
 
 pytestmark = pytest.mark.azurite
@@ -80,7 +80,10 @@ def test_a_504_is_throttling_and_a_time_out_of_the_client_is_not(
         return None
 
     page = b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 4\r\n\r\nbusy"
-    settings = ("--set", "retry.strategy=none", "--set", "session.read_timeout_s=0.4")
+    settings = (
+        *("--set", "retry.strategy=none", "--set", "session.read_timeout_s=0.4"),
+        *("--set", "load.max_entities_per_s=100"),
+    )
     throttled, unanswered = (
         stress(*QUICK, *settings, "-H", proxy_to(answer=of_every_fifth_read(made)).url)
         for made in (lambda: page, late)
@@ -97,29 +100,6 @@ def test_a_504_is_throttling_and_a_time_out_of_the_client_is_not(
     assert "read_timeout" in record.verdict.sentence
     assert record.attempts_by_status["read_timeout"] > 10
     assert sum(record.throttled.values()) == 0
-
-
-def test_a_short_window_is_inconclusive(stress: Stress, host: str) -> None:
-    """Two seconds say nothing about a rate: exit code 3, without any condition too."""
-    process = stress(*QUICK, "-H", host, "-t", "2s")
-    assert process.wait() == 3, process.said
-    verdict = process.record.verdict
-    assert (verdict.result, verdict.limited_by) == ("inconclusive", "unknown")
-    assert "2 s is shorter" in verdict.sentence
-
-
-def test_a_failed_condition_fails_the_run(stress: Stress, host: str) -> None:
-    """A verdict alone fails no run; a condition that does not hold does, with exit code 1.
-
-    What others that keep the machine busy do to a latency decides nothing.
-    """
-    process = stress(*QUICK, "-H", host, "--set", "conditions=['p50(service) < 0.01ms']")
-    code = process.wait()
-    record = process.record
-    decided = latency_doubt(record.generator) is None
-    assert [condition.passed for condition in record.conditions] == [False if decided else None]
-    assert code == (1 if decided and record.verdict.result == "within_target" else 3)
-    wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
 
 
 LATE = '''

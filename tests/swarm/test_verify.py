@@ -19,6 +19,8 @@ from tests.support.locust_process import QUICK, ROOT, LocustProcess, Stress, for
 
 pytestmark = pytest.mark.azurite
 
+MORE = ("--set", "load.max_entities_per_s=100")
+"""So many that some are throttled."""
 FAULTS = """\
 [partition]
 entities_per_s = 25
@@ -73,7 +75,7 @@ def gateway(host: str, folder: Path, limits: str) -> Iterator[tuple[str, Path]]:
 def logged(stress: Stress, host: str, tmp_path_factory: pytest.TempPathFactory) -> Logged:
     """A run with two workers under faults and a limit, ended."""
     with gateway(host, tmp_path_factory.mktemp("logged"), FAULTS) as (url, log):
-        process = stress(*QUICK, *spread_over(3, 30), *forked(2), "-H", url)
+        process = stress(*QUICK, *MORE, *spread_over(3, 30), *forked(2), "-H", url)
         process.wait(90.0)
     return Logged(process, log)
 

@@ -15,15 +15,14 @@ from harness.endpoint.endpoint import Endpoint
 from harness.model.outcome import Outcome
 from harness.model.sessions import TABLE_SESSIONS
 from harness.profile.build.workload import source_of
-from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.workload.operation_source import next_operation, steps_of
-from tests.support.profiles import without_trace
+from tests.support.profiles import shipped, without_trace
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
 
-NAMES = [name for name in without_trace() if resolve(name).profile.session.kind in TABLE_SESSIONS]
+NAMES = [name for name in without_trace() if shipped(name).session.kind in TABLE_SESSIONS]
 LOADED, TASKS = 5, 20
 ANSWERED = {Outcome.SUCCESS, Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.PRECONDITION}
 
@@ -53,7 +52,7 @@ def test_nothing_of_a_profile_is_refused(
     open_to: Callable[..., Any],
 ) -> None:
     """The first operations of its loading, and its first tasks, with the results of the service."""
-    profile = resolve(name).profile
+    profile = shipped(name)
     source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0)
     table = f"profile{NAMES.index(name)}"
     tables(table, source.tables)

@@ -128,7 +128,19 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
+def going(stress: Stress, proxy_to: Callable[..., Proxy]) -> gevent.Greenlet:
+    """The session, while another test is under way."""
+    return gevent.spawn(_session, stress, proxy_to)
+
+
+@pytest.fixture(scope="module")
+def session(going: gevent.Greenlet) -> Session:
+    """The session, ended."""
+    ended: Session = going.get()
+    return ended
+
+
+def _session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     """Wrong forms, a run, another run, a stop while measuring, a stop while loading, Ctrl-C."""
     slow = False
 
@@ -158,11 +170,11 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
     answers = {name: ui.start(form) for name, (form, _) in WRONG_FORMS.items()}
     requests_before = proxy.seen[len(requests_before) :]
     told = [ui.told()]
-    answers["first"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "5s"})
+    answers["first"] = ui.start({**GOOD, "profile": "single-partition", "run_time": "3s"})
     ui.wait_for_records(1)
     told.append(ui.told())
     note()
-    answers["second"] = ui.start({**GOOD, "profile": "key-spread", "run_time": "5"})
+    answers["second"] = ui.start({**GOOD, "profile": "key-spread", "run_time": "3"})
     ui.wait_for_records(2)
     told.append(ui.told())
     first, second = (answer["run_id"] for answer in told[1:])
@@ -199,6 +211,37 @@ def session(stress: Stress, proxy_to: Callable[..., Proxy]) -> Session:
         records=ui.process.records,
         stopped_within_s=stopped_within_s,
     )
+
+
+@pytest.mark.usefixtures("going")
+def test_throttling_is_chosen_in_the_form(stress: Stress) -> None:
+    """Each run has the gateway that its form asks for; a form can name no file.
+
+    Until the first request the tabs that have no figures yet say what is done.
+    """
+    port = free_port()
+    settling = ("--set", "loading.settle_s=3")
+    process = stress(*SMALL, *settling, "-t", "1s", "--web-port", str(port))
+    process.until_said("Web UI:")
+    ui = Ui(process, port)
+    page = ui.get("/")
+    (host,) = re.findall(r'"host": "([^"]+)"', page)
+    assert '"choices": ["off", "cosmos", ' in page
+    form = {**GOOD, "host": host, "profile": "single-partition \N{EM DASH} How many?"}
+    for wrong in ("/etc/hostname", "nosuch", "demo.toml"):
+        answer = ui.start({**form, THROTTLING: wrong})
+        assert "only shipped limits can be chosen here: cosmos, " in answer["message"]
+    for runs, limits in enumerate(("demo", "off"), 1):
+        assert ui.start({**form, THROTTLING: limits})["success"]
+        wait_until(
+            lambda: all("loading the table, 100%" in row for row in ui.first_rows()),
+            "progress in the tabs",
+        )
+        ui.wait_for_records(runs)
+    process.interrupt()
+    process.wait()
+    assert [record.endpoint.kind for record in process.records] == ["gateway", "azurite"]
+    assert "Traceback" not in process.said
 
 
 def test_the_form_suggests_the_shipped_profiles(session: Session) -> None:
@@ -249,7 +292,7 @@ def test_no_other_profile_begins_while_a_run_goes_on(session: Session) -> None:
 def test_the_form_has_the_last_word(session: Session) -> None:
     """Users and run time are those of the form."""
     first = session.records[0]
-    assert (first.users, first.measured_s) == (3, 5)
+    assert (first.users, first.measured_s) == (3, 3)
 
 
 def test_a_second_run_starts_from_nothing(session: Session) -> None:
@@ -315,36 +358,6 @@ def test_only_files_of_the_last_run_are_given_away(session: Session) -> None:
     assert {path: status for path, (status, _) in session.fetched.items()} == PATHS
     saved = RunRecord.from_json(session.fetched["/stress/runs/{second}/run.json"][1])
     assert saved == session.records[1]
-
-
-def test_throttling_is_chosen_in_the_form(stress: Stress) -> None:
-    """Each run has the gateway that its form asks for; a form can name no file.
-
-    Until the first request the tabs that have no figures yet say what is done.
-    """
-    port = free_port()
-    settling = ("--set", "loading.settle_s=3")
-    process = stress(*SMALL, *settling, "-t", "1s", "--web-port", str(port))
-    process.until_said("Web UI:")
-    ui = Ui(process, port)
-    page = ui.get("/")
-    (host,) = re.findall(r'"host": "([^"]+)"', page)
-    assert '"choices": ["off", "cosmos", ' in page
-    form = {**GOOD, "host": host, "profile": "single-partition \N{EM DASH} How many?"}
-    for wrong in ("/etc/hostname", "nosuch", "demo.toml"):
-        answer = ui.start({**form, THROTTLING: wrong})
-        assert "only shipped limits can be chosen here: cosmos, " in answer["message"]
-    for runs, limits in enumerate(("demo", "off"), 1):
-        assert ui.start({**form, THROTTLING: limits})["success"]
-        wait_until(
-            lambda: all("loading the table, 100%" in row for row in ui.first_rows()),
-            "progress in the tabs",
-        )
-        ui.wait_for_records(runs)
-    process.interrupt()
-    process.wait()
-    assert [record.endpoint.kind for record in process.records] == ["gateway", "azurite"]
-    assert "Traceback" not in process.said
 
 
 def test_a_login_is_asked_for(stress: Stress, host: str) -> None:

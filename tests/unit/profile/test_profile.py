@@ -28,7 +28,7 @@ from harness.workload.mix import Action
 from harness.workload.retry import ExponentialBackoff, RetryPolicy, ScheduledBackoff
 from tests.support.driving import first_of
 from tests.support.keys import DOCUMENTED, NAMES
-from tests.support.profiles import without_trace
+from tests.support.profiles import shipped, without_trace
 
 FIRST = {
     Action.UPDATE_MESSAGE: (Kind.UPDATE_MESSAGE, Kind.GET_MESSAGES),
@@ -66,7 +66,7 @@ def problems(**parts: Any) -> str:
 def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> None:
     """Every shipped profile parses, and its first line is the question it answers."""
     text = (shipped_directory() / f"{name}.toml").read_text(encoding="utf-8")
-    profile = resolve(name).profile
+    profile = shipped(name)
     assert profile.question == question_of(text)
     assert profile.question.endswith("?")
     assert len(profile.question) <= 110
@@ -76,7 +76,7 @@ def test_a_shipped_profile_is_right_and_begins_with_its_question(name: str) -> N
 @pytest.mark.parametrize("name", without_trace())
 def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
     """Loading makes each row once, in as many transactions as it says."""
-    profile = resolve(name).profile
+    profile = shipped(name)
     source = source_of(profile, run_id="r" * 25, worker=0)
     operations = list(source.loading())
     parts = [part for operation in operations for part in operation.parts or (operation,)]
@@ -88,7 +88,7 @@ def test_a_shipped_profile_loads_what_it_says(name: str) -> None:
 @pytest.mark.parametrize("name", without_trace())
 def test_a_shipped_profile_can_be_tried(name: str) -> None:
     """The first operations of every shipped profile are what the service takes."""
-    profile = resolve(name).profile
+    profile = shipped(name)
     try_out(source_of(profile, run_id="r" * 25, worker=0), profile)
 
 
@@ -121,7 +121,7 @@ def test_a_run_time_bounds_a_search() -> None:
     def resolved(name: str, *overrides: str, run_time_s: int) -> Profile:
         return resolve(name, overrides, run_time_s=run_time_s).profile
 
-    whole = resolve("find-limit").profile
+    whole = shipped("find-limit")
     assert whole.search is not None
     assert whole.load_model.window_s == whole.search.most_steps * 26 + 2 * 120
     bounded = resolved("find-limit", run_time_s=90)

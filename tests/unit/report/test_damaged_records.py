@@ -25,7 +25,6 @@ from harness.measure.record.record import RecordError, RunRecord
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
-from harness.profile.profile_loader import resolve
 from harness.report.compare.comparison import compare
 from harness.report.compare.outputs import comparison_json, comparison_markdown, side_by_side
 from harness.report.compare.regressions import parse_regression
@@ -39,6 +38,7 @@ from harness.report.web.document import embedded, update
 from harness.report.web.tabs import rows_of, verdict_rows
 from tests.support.behaviour import attempt, counted, insert, query, result, write
 from tests.support.golden import GOLDEN
+from tests.support.profiles import shipped
 from tests.support.records import (
     altered,
     enforcing,
@@ -216,7 +216,7 @@ def records() -> list[dict[str, Any]]:
     rated = staged | {"profile": {**staged["profile"], "stage": [], "load": load}}
     replay = {"trace": "traces/orders.trace", "speed": 2.0}
     replayed = staged | {"profile": {**staged["profile"], "stage": [], "replay": replay}}
-    settings = resolve("single-partition").profile.model_dump(mode="json")
+    settings = shipped("single-partition").model_dump(mode="json")
     now = everything | {"profile": {"name": "now", **settings}}
     return [
         everything,

@@ -87,10 +87,10 @@ def test_damaged_traces_end_in_a_sentence(
         "7 AS attempts, 7 AS query, 7 AS parts",
         "4000000000000 AS took_ms",
         "2000000000 AS entities, 9000000000000000 AS bytes_sent",
-        "repeat('k', 100000000) AS client",
+        "repeat('k', 20000000) AS client",
         "'transaction' AS kind, list_transform(range(20000), "
         "lambda n: {'kind': 'insert', 'row_key': 'r' || n, 'bytes': 5}) AS parts",
-        "list_transform(range(300000), "
+        "list_transform(range(60000), "
         "lambda n: {'status': 503, 'error_code': 'x', 'scope': ''}) AS attempts",
     ],
     ids=[

@@ -16,6 +16,7 @@ from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import parse, resolve
 from tests.support.command import Command
 from tests.support.keys import sized_settings
+from tests.support.profiles import shipped
 
 LOAD = {"users": 20, "spawn_rate_per_s": 10.0, "settle_s": 3.0, "run_time_s": 40}
 """2 s of ramp, 3 s of settling, 40 s measured."""
@@ -101,7 +102,7 @@ def test_a_query_is_a_request_for_each_page() -> None:
 
 def test_a_range_of_a_blob_has_no_pages() -> None:
     """A request reads 4 MiB of lines of a blob, in place of 1,000 entities of a table."""
-    log = resolve("log-in-blobs").profile
+    log = shipped("log-in-blobs")
     reads = {
         kind: next(
             one for one in plan_of(log, kind, observe(log, 500, kind)).kinds if one.kind.reads
@@ -114,7 +115,7 @@ def test_a_range_of_a_blob_has_no_pages() -> None:
 
 def test_the_price_of_a_run_on_blobs_has_a_request_for_each_new_blob() -> None:
     """An append may create its blob before: the most that a run costs is twice that of a table."""
-    log = resolve("log-in-blobs").profile
+    log = shipped("log-in-blobs")
     table, blobs = (plan_of(log, kind, observe(log, 500, kind)) for kind in (STORAGE, AZURE_BLOBS))
     assert blobs.most_loading == 2 * table.most_loading
     assert blobs.most_load == 2 * table.most_load

@@ -13,11 +13,11 @@ from harness.profile.build.scenarios import dry_run
 from harness.profile.build.workload import source_of
 from harness.profile.checks.exact_shares import exact_shares
 from harness.profile.checks.prediction import KeyRanges
-from harness.profile.profile_loader import parse, resolve
+from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
 from harness.workload.mix import Action
 from tests.support.examples import tried
-from tests.support.profiles import without_trace
+from tests.support.profiles import shipped, without_trace
 
 TASKS = tried(4000)
 UNKNOWN = {
@@ -35,7 +35,7 @@ UNKNOWN = {
     "ycsb-d",
 }
 """Shipped profiles whose shares cannot be calculated."""
-MIXED = [name for name in without_trace() if resolve(name).profile.mixed]
+MIXED = [name for name in without_trace() if shipped(name).mixed]
 ZIPF: dict[str, Any] = {
     "fields": {"customer": {"values": 30, "distribution": "zipfian"}},
     "keys": {"partition_key": "{customer}", "rows_per_partition": 20},
@@ -88,7 +88,7 @@ def agrees(profile: Profile) -> None:
 @pytest.mark.parametrize("name", MIXED)
 def test_a_shipped_profile_sends_what_is_calculated(name: str) -> None:
     """The hottest partition, the hottest range, and what goes over partitions."""
-    profile = resolve(name).profile
+    profile = shipped(name)
     if name in UNKNOWN:
         assert exact_shares(profile) is None
     else:

@@ -17,10 +17,9 @@ from harness.model.services.queues import QUEUES
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.practices.practice import Severity
-from harness.profile.profile_loader import resolve
 from tests.support.behaviour import attempt, insert, measured, query, result, watched, write
 from tests.support.command import Command
-from tests.support.profiles import look_of, severity_of
+from tests.support.profiles import look_of, severity_of, shipped
 from tests.support.records import kept, with_partitions
 
 OFFENDS, CONSIDER, FINE, UNTOLD = Severity
@@ -30,7 +29,7 @@ BUSY = "ServerBusy"
 
 def stressed(name: str = "single-partition", **changes: Any) -> RunRecord:
     """The kept record with the settings of a profile of this version."""
-    settings = resolve(name).profile.model_dump(mode="json")
+    settings = shipped(name).model_dump(mode="json")
     record = kept().model_copy(update={"profile": {"name": name, **settings}, **changes})
     return RunRecord.from_json(record.to_json())
 

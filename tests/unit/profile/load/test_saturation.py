@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from harness.measure.record.findings import LimitPart
 from harness.profile.load.saturation import Second, limit_in, throttled_throughout
-from harness.profile.profile_loader import resolve
 from tests.support.examples import examples
+from tests.support.profiles import shipped
 from tests.support.searches import ThrottledService, searched
 from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
 
-FIND_LIMIT = resolve("find-limit").profile
+FIND_LIMIT = shipped("find-limit")
 SEARCHES = 20
 Kind = Callable[[float, random.Random], Throttle]
 

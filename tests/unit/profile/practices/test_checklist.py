@@ -18,9 +18,8 @@ from harness.profile.checks.seen import Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of, of_severity
 from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import Severity
-from harness.profile.profile_loader import resolve
 from tests.support.command import Command
-from tests.support.profiles import look_of, profile_of, severity_of
+from tests.support.profiles import look_of, profile_of, severity_of, shipped
 
 OFFENDS, CONSIDER, FINE = Severity.OFFENDS, Severity.CONSIDER, Severity.FINE
 SAMPLE = 600
@@ -65,7 +64,7 @@ def test_documents_disagree_about_long_keys() -> None:
 
 def test_inserts_are_no_more_than_all_operations() -> None:
     """Rows of a transaction are one operation: a log in batches of 100 has 80 % of them."""
-    seen = observe(resolve("log-in-tables").profile, SAMPLE).seen()
+    seen = observe(shipped("log-in-tables"), SAMPLE).seen()
     look = look_of("append-only", seen)
     assert f"All inserts, {percent(seen.written / seen.operations)} of the operations" in look.why
     assert 0.7 < seen.written / seen.operations < 0.9
@@ -235,7 +234,7 @@ def test_practices_of_tables_are_not_held_against_blobs() -> None:
     """Blobs have names in place of keys, no rows and no targets: what is left is about them."""
     looks = {}
     for name in ("log-in-blobs", "log-in-blobs-hashed", "log-in-tables"):
-        seen = observe(resolve(name).profile, FEW).seen()
+        seen = observe(shipped(name), FEW).seen()
         found = ((practice.name, practice.look(seen)) for practice in PRACTICES)
         looks[name] = {practice: look for practice, look in found if look is not None}
     about = {"blob-names", "blobs", "parallelism", "connections", "back-off"}

@@ -15,7 +15,6 @@ from harness.model.entity import entity_problems, stored_size
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction_problem
 from harness.model.outcome import Outcome, Result
-from harness.profile.profile_loader import resolve
 from harness.workload.entity_factory import EntityFactory
 from harness.workload.keys.pickers import Latest, Picker, Uniform
 from harness.workload.scenarios.blog import Blog, BlogNewestFirst, Post
@@ -25,7 +24,7 @@ from harness.workload.scenarios.scenario import Pointers, Scenario, Setting
 from harness.workload.simulated_time import day
 from tests.support.driving import first_of, operations
 from tests.support.memory_tables import Entity, MemoryTables
-from tests.support.profiles import without_trace
+from tests.support.profiles import shipped, without_trace
 
 SIZES = {
     "bank-transfers": (40, 2),
@@ -36,6 +35,8 @@ SIZES = {
 }
 """Partitions and rows, where (4, 30) will not do."""
 TASKS = 2000
+BATCHED = ("log", "log-hash-prefix")
+"""Their tasks insert many rows each: a tenth of the tasks is as much."""
 LOST = 0.2
 READS = (Kind.POINT_QUERY, Kind.QUERY)
 
@@ -66,6 +67,11 @@ def made(
             actions=actions or {},
         )
     )
+
+
+def tasks_of(name: str) -> int:
+    """How many tasks of a scenario a run does."""
+    return TASKS // 10 if name in BATCHED else TASKS
 
 
 def singles(of: Operation) -> tuple[Operation, ...]:
@@ -99,7 +105,7 @@ def driven(
 def run(name: str, lost: float = 0.0) -> tuple[MemoryTables, list[tuple[Result, int]]]:
     """Tables after a run, its results, and what each had scanned."""
     tables = loaded(name, lost)
-    tasks = TASKS // 4 if lost else TASKS
+    tasks = tasks_of(name) // (4 if lost else 1)
     return tables, [(result, tables.scanned) for result in driven(name, tables, tasks=tasks)]
 
 
@@ -119,7 +125,7 @@ def test_the_service_takes_whatever_is_sent(name: str) -> None:
     """Keys, entities, transactions and tables are within the limits; each operation has a name."""
     scenario = made(name)
     sent = [result.operation for result, _ in run(name)[1]]
-    assert len(sent) >= TASKS
+    assert len(sent) >= tasks_of(name)
     assert {operation.kind.value for operation in sent if not operation.name} == set()
     for operation in itertools.chain(scenario.loading(), sent):
         assert not operation.parts or transaction_problem(operation.parts) is None
@@ -242,7 +248,7 @@ def test_users_who_are_at_it_at_once_do_no_harm(name: str) -> None:
     workers = [(made(name, worker=worker), random.Random(worker)) for worker in (0, 1)]
     users = [task(*workers[number % 2], tables) for number in range(20)]
     outcomes: collections.Counter[Outcome] = collections.Counter()
-    for _ in range(TASKS // 2):
+    for _ in range(tasks_of(name) // 2):
         number = chance.randrange(len(users))
         result = next(users[number], None)
         if result is None:
@@ -442,9 +448,9 @@ def test_a_batch_is_no_larger_than_a_transaction_may_be() -> None:
 @every_one_on_tables
 def test_each_scenario_has_a_profile_that_loads_fast(name: str) -> None:
     """A profile, of its name as a rule, asks a question and loads at most 3,000 entities."""
-    names = [one for one in without_trace() if resolve(one).profile.scenario == name]
+    names = [one for one in without_trace() if shipped(one).scenario == name]
     assert name in names or name.startswith("log")
-    profile = resolve(names[0]).profile
+    profile = shipped(names[0])
     assert profile.question.endswith("?")
     rows = profile.keys.rows_per_partition
     assert isinstance(rows, int)
