@@ -20,8 +20,8 @@ from harness.measure.record.record import RunRecord
 from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
 from harness.model.target import UNLIMITED_PER_S
 
-AT_LEAST, AT_MOST = "≥", "≤"
-"""The signs of bounds."""
+AT_LEAST, AT_MOST, ABOUT = "≥", "≤", "~"
+"""The signs of bounds, and of a share of two bounds, which may be more or less."""
 _IN_FORCE = "limit in force"
 
 
@@ -109,6 +109,16 @@ def least(record: RunRecord, part: Any = None) -> str:
 def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:
     """`least` of a judged rate. What a service charges is known exactly."""
     return least(record, part) if record.request_units is None else ""
+
+
+def share_sign(record: RunRecord, part: PartitionPart | None) -> str:
+    """The sign before a partition's share of the load."""
+    if part is None or record.request_units is not None or len(record.partitions) == 1:
+        return ""
+    others = any(least(record, one) for one in record.partitions if one.key != part.key)
+    if least(record, part):
+        return ABOUT if others else AT_LEAST
+    return AT_MOST if others else ""
 
 
 def account_rate(record: RunRecord) -> float:

@@ -27,10 +27,10 @@ from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
 from harness.report.limits import (
     account_limit,
-    judged_sign,
     least,
     limited_rates,
     raised_mark,
+    share_sign,
     target_word,
 )
 from harness.report.names import partition_name, shortened
@@ -347,7 +347,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
         )
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
-        sign = judged_sign(record, hottest(record))
+        sign = share_sign(record, hottest(record))
         notes.append(f"The hottest partition takes {sign}{percent(share)} of the load.")
     if any(part.partition.whole_table for part in record.partitions):
         notes.append(

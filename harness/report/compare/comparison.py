@@ -65,6 +65,10 @@ class Ranking:
         values = self.values[name]
         return values.sign + self.measure.show_in_full(values.mean)
 
+    def is_bounded(self, name: str, other: str) -> bool:
+        """Whether two that differ may differ by more, because the figure of one is a bound."""
+        return bool(self.values[name].sign or self.values[other].sign)
+
     def __str__(self) -> str:
         """The difference as a sentence."""
         leading = listed([f"{name} ({self.shown(name)})" for name in self.best])
@@ -77,8 +81,9 @@ class Ranking:
             words = f"{name} has {self.shown(name)}"
             # A share of a share would mislead.
             if self.measure.unit != "%":
-                mean = self.values[name].mean
-                words += in_brackets(change_words(mean, self.values[self.best[0]].mean))
+                mean, best = (self.values[one].mean for one in (name, self.best[0]))
+                bounded = self.is_bounded(name, self.best[0])
+                words += in_brackets(change_words(mean, best, bounded=bounded))
             others.append(words)
         noun = self.measure.noun
         return f"{noun[0].upper()}{noun[1:]}: {leading}; {', '.join(others)}."
@@ -364,8 +369,10 @@ def _sentence(comparison: Comparison, found: Ranking) -> str:
     high, low = (found.values[name].mean for name in (best, behind))
     name = listed(found.best)
     more, less = map(found.shown, (best, behind))
+    bounded = found.is_bounded(best, behind)
+    least = "at least " * bounded
     if found.measure.name == "sustained_per_s":
-        return f"{name} sustains {_than(high, low, behind)} ({more} against {less})."
+        return f"{name} sustains {least}{_than(high, low, behind)} ({more} against {less})."
     if found.measure.name == "entities_per_s":
         served = _than(high, low, behind)
         throttled = [
@@ -373,18 +380,18 @@ def _sentence(comparison: Comparison, found: Ranking) -> str:
             for name in (best, behind)
         ]
         if all(throttled):
-            return f"{name} serves {served} before it throttles."
+            return f"{name} serves {least}{served} before it throttles."
         if throttled[1]:
             # How much more it would serve is not known.
             return f"{name} serves at least {served}, which was throttled."
         unit = counted_unit(itertools.chain(*records.values())).rate
-        change = change_words(high, low)
+        change = change_words(high, low, bounded=bounded)
         return f"{name} served {more} {unit}, {behind} {less} ({change})."
     if found.measure.name == "throttled_ratio":
         against = f"{more} of the attempts against {less}"
         return f"{name} is throttled less than {behind}: {against}."
     noun = found.measure.noun
-    change = "" if found.measure.unit == "%" else change_words(high, low)
+    change = "" if found.measure.unit == "%" else change_words(high, low, bounded=bounded)
     against = f"{more} against {less}{f', {change}' if change else ''}"
     return f"{noun[0].upper()}{noun[1:]}: {name} is better than {behind} ({against})."
 

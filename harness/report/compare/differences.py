@@ -15,7 +15,7 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
 from harness.model.sessions import session_named
 from harness.report.compare.measures import Measure
-from harness.report.limits import AT_LEAST, AT_MOST
+from harness.report.limits import ABOUT, AT_LEAST, AT_MOST
 
 SAME_WITHIN = 0.05
 """A difference of single runs below this share of the larger value counts as none."""
@@ -27,6 +27,7 @@ where all repeats of one are that far from those of the other."""
 FEW_REPEATS = 3
 UNKNOWN = "it takes repeats to tell how far it scatters"
 BOUNDED = "a bound does not tell how far it is from the true figure"
+ASKED = "the load of the lower one asked for no more"
 _OTHER_LOAD = 0.1
 """Of the machine: where the load of other processes differs by more, so may latencies."""
 
@@ -41,6 +42,7 @@ class Values:
         squares: Squared distances of the repeats from their mean.
         others: The load of other processes, as a share of the machine; None if unknown.
         sign: Of a bound: ``≥`` or ``≤``.
+        asked: Whether the load asked for no more, so that a higher value was not tried.
         doubt: Why the values decide nothing; empty if they do.
     """
 
@@ -53,6 +55,7 @@ class Values:
     squares: float = 0.0
     others: float | None = None
     sign: str = ""
+    asked: bool = False
     doubt: str = ""
 
     @property
@@ -89,6 +92,8 @@ def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") ->
         squares=sum((value - mean) ** 2 for value in known),
         others=statistics.fmean(others) if others and measure.timed else None,
         sign=max(map(measure.sign, records)),
+        asked=measure.more_is_better is True
+        and all(record.verdict.limited_by == "load" for record in records),
         doubt=[*doubts(records, name), *_of_machine(measure, records, name), ""][0],
     )
 
@@ -159,7 +164,8 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     gap = abs(one.mean - other.mean)
     repeated = max(one.count, other.count) > 1
     share = NEVER_WITHIN if repeated else SAME_WITHIN
-    if gap <= max(measure.least, share * max(abs(one.mean), abs(other.mean))):
+    same = gap <= max(measure.least, share * max(abs(one.mean), abs(other.mean)))
+    if same and one.sign == other.sign:
         return Judgement(False)
     if None not in (one.others, other.others):
         loads = one.others or 0.0, other.others or 0.0
@@ -167,8 +173,10 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
             used = f"{percent(loads[0])} and {percent(loads[1])}"
             return Judgement(None, (f"other processes used {used} of the machine",))
     low, high = sorted((one, other), key=lambda values: values.mean)
-    if low.sign == AT_LEAST or high.sign == AT_MOST:
+    if same or ABOUT in (low.sign, high.sign) or low.sign == AT_LEAST or high.sign == AT_MOST:
         return Judgement(None, (BOUNDED,))
+    if low.asked:
+        return Judgement(None, (ASKED,))
     far = high.least > FAR_APART * low.most
     if min(one.count, other.count) >= FEW_REPEATS:
         freedom = one.count + other.count - 2
@@ -249,14 +257,14 @@ def change_of(value: float, reference: float) -> float | None:
     return None if reference == 0 else value / reference - 1
 
 
-def change_words(value: float, reference: float) -> str:
-    """``55% less``, ``12 times as much``; empty where the reference is 0."""
-    change = change_of(value, reference)
+def change_words(value: float, reference: float, *, bounded: bool = False) -> str:
+    """``55% less``, ``at least 12 times as much`` of a bound; empty where the reference is 0."""
+    change, least = change_of(value, reference), "at least " * bounded
     if change is None:
         return ""
     if change + 1 >= MANY_TIMES:
-        return f"{change + 1:,.0f} times as much"
-    return f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
+        return f"{least}{change + 1:,.0f} times as much"
+    return f"{least}{percent(abs(change))} {'more' if change > 0 else 'less'}"
 
 
 def in_brackets(words: str) -> str:

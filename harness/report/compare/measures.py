@@ -29,6 +29,7 @@ from harness.report.limits import (
     judged_sign,
     least,
     of_limit,
+    share_sign,
 )
 from harness.report.sentences import hottest, hottest_share
 
@@ -287,7 +288,7 @@ _SIGNS: dict[str, Callable[[RunRecord], str]] = {
     "entities_per_s(best_1s)": least,
     "limit_ratio(partition)": _sign_of_hottest,
     "limit_ratio(account)": judged_sign,
-    "hottest_share": _sign_of_hottest,
+    "hottest_share": lambda record: share_sign(record, hottest(record)),
     "sustained_per_s": _sign_of_search,
     "billable_per_1000": lambda record: AT_MOST if least(record) else "",
 }

@@ -21,6 +21,7 @@ from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
 from harness.report.export.output import CommandOutput
 from harness.report.headline import headline, result_words
+from harness.report.limits import AT_LEAST, AT_MOST
 from harness.report.names import shortened
 from harness.report.passing import passing_of
 from harness.report.terminal.page import Cell, Page, grid, table_of
@@ -262,16 +263,26 @@ def said(subject: Subject, say: Callable[[RunRecord], str]) -> list[str]:
     return [f"{word}, {count} of {found.total()}" for word, count in found.most_common()]
 
 
-def changed(value: float, reference: float) -> str:
-    """The relative difference: ``+4.1%``, ``-40%``, ``x 12``, ``same``; empty if of 0."""
-    change = change_of(value, reference)
-    if change is None:
+def changed(value: Values, reference: Values) -> str:
+    """The relative difference: ``+4.1%``, ``-40%``, ``x 12``, ``same``, with the sign of a bound.
+
+    Empty of 0, and where bounds tell nothing.
+    """
+    change = change_of(value.mean, reference.mean)
+    same = change is not None and abs(change) < 0.0005
+    if change is None or (
+        (value.sign, reference.sign) != ("", "") and same != (value.sign == reference.sign)
+    ):
         return ""
-    if abs(change) < 0.0005:
+    if same:
         return "same"
+    sign = value.sign or _OF_REFERENCE.get(reference.sign, reference.sign)
     if change + 1 >= MANY_TIMES:
-        return f"x {change + 1:,.0f}"
-    return f"{change:+.1%}" if abs(change) < 0.0995 else f"{change:+,.0%}"
+        return f"{sign}x {change + 1:,.0f}"
+    return f"{sign}{change:+.1%}" if abs(change) < 0.0995 else f"{sign}{change:+,.0%}"
+
+
+_OF_REFERENCE = {AT_LEAST: AT_MOST, AT_MOST: AT_LEAST}
 
 
 def span_words(measure: Measure, values: Values) -> str:
@@ -286,7 +297,7 @@ def with_change(measure: Measure, values: Values, first: Values | None, n: int) 
     # A share of a share would mislead.
     if not n or first is None or measure.unit == "%":
         return shown
-    return f"{shown} ({changed(values.mean, first.mean) or 'n/a'})"
+    return f"{shown} ({changed(values, first) or 'n/a'})"
 
 
 def _markdown_cell(measure: Measure, values: Values | None, first: Values | None, n: int) -> str:
@@ -322,7 +333,7 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, n: int)
     if n:
         change = ""
         if first is not None and measure.unit != "%":
-            change = changed(values.mean, first.mean)
+            change = changed(values, first)
         style = _COLOURS[is_better(measure, values, first)]
         cell.append(f" {change:>{_CHANGE_WIDTH}}", style=style)
     if span := span_words(measure, values):

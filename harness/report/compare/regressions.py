@@ -49,7 +49,7 @@ class Regression:
         bound = first.mean * self.factor + self.offset
         passed: bool | None = last.mean < bound if self.below else last.mean > bound
         now, before, at = map(self.measure.show_in_full, (last.mean, first.mean, bound))
-        figures = f"{last.sign}{now} against {first.sign}{before}; the bound is {at}"
+        figures = f"{last.sign}{now} against {first.sign}{before}; the bound is {first.sign}{at}"
         judged = judge(self.measure, first, last)
         if judged.differ is None and (passed or first.doubt or last.doubt):
             passed = None

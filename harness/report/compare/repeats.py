@@ -79,7 +79,9 @@ def _table(records: Sequence[RunRecord], page: Page, name_width: int, *, typical
         cells = []
         for measure in shown:
             known = [value for value in read[measure] if value is not None]
-            cells.append(Text(_shown(measure, of(known)), "bold"))
+            # Bounds tell no spread.
+            sign = max(map(measure.sign, records)) if word == "median" else ""
+            cells.append(Text(_shown(measure, of(known), sign), "bold"))
         rows.append([Text(word, "bold"), *cells])
     unit = counted_unit(records)
     headings = [_HEADINGS[measure.name].format(unit=unit) for measure in shown]

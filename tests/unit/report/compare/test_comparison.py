@@ -21,7 +21,7 @@ from harness.measure.record.record import EntityPart, RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
 from harness.model.services.blobs import AZURITE_BLOBS
-from harness.report.compare.comparison import Comparison, compare, warnings
+from harness.report.compare.comparison import Comparison, compare, headline, warnings
 from harness.report.compare.differences import UNKNOWN, Subject, Values, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
@@ -31,9 +31,11 @@ from harness.report.compare.outputs import (
     side_by_side,
 )
 from harness.report.compare.regressions import parse_regression
+from harness.report.sentences import partition_notes
 from harness.report.terminal.page import Page
 from harness.report.web.document import embedded
 from harness.report.web.over_runs import courses
+from tests.support.evidence import evidence, recorded, scanned
 from tests.support.records import (
     altered,
     enforcing,
@@ -112,6 +114,28 @@ def test_a_bound_has_its_sign_and_decides_nothing() -> None:
         for bound in (True, False)
     ]
     assert signs == ["≥", ""]
+
+
+@pytest.mark.parametrize(
+    ("keys", "estimated", "sign"),
+    [(("p0", "p1"), True, "~"), (("p0", "p1"), False, ""), (("p0",), True, "")],
+)
+def test_a_share_of_two_bounds_is_none(keys: tuple[str, ...], estimated: bool, sign: str) -> None:
+    """Where both partitions may have more, the share of one may be more or less."""
+    record = recorded(evidence(scanned(keys, estimated=estimated)))
+    assert BY_NAME["hottest_share"].sign(record) == sign
+    notes = " ".join(partition_notes(record))
+    assert len(keys) == 1 or f"The hottest partition takes {sign}50% of the load." in notes
+
+
+def test_a_figure_that_is_a_bound_makes_its_ratio_one() -> None:
+    """The headline says that the better run may have even more."""
+    scan = altered(RECORD.operations[0], kind="scan", uncertain=3)
+    more = altered(run(2400, name="a"), operations=(scan,))
+    less = altered(run(1000, name="a"), operations=(RECORD.operations[0],))
+    found = compare(subjects(more, less), [])
+    assert "A serves at least 2.4 times as much as B" in headline(found)
+    assert any("(at least 58% less)" in sentence for sentence in found.findings)
 
 
 def test_a_run_without_load_is_compared_by_nothing() -> None:
@@ -204,10 +228,12 @@ def busy(share: float, limited_by: str = "load") -> RunRecord:
 
 def test_latencies_of_a_busy_machine_are_not_judged() -> None:
     """They are shown with the reason; the rate is judged where the load or throttling set it."""
-    said = " ".join(findings(subjects([run()], [busy(0.12)])))
-    assert "Entities/s: A (1,000) is better; B has 500 (50% less)." in said
+    said = " ".join(findings(subjects([run(250)], [busy(0.12)])))
+    assert "Entities/s: B (500) is better; A has 250 (50% less)." in said
     assert re.search(r"Shown, not judged: p50 of service latency, .*\(in B the machine was", said)
     assert not re.search(r"P99.* is better", said)
+    asked = " ".join(findings(subjects([run()], [busy(0.12)])))
+    assert "entities/s (the load of the lower one asked for no more)" in asked
     free = compare(subjects([run()], [busy(0.12, "users")]), [])
     assert free.differences == ()
     regression = parse_regression("p99(service) > 120%")
@@ -539,7 +565,29 @@ def test_no_name_breaks_an_output(name: str) -> None:
 )
 def test_a_change_is_written(value: float, reference: float, expected: str) -> None:
     """A change has its sign, and one decimal below ten percent."""
-    assert changed(value, reference) == expected
+    assert changed(values(value), values(reference)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "reference", "of_reference", "expected"),
+    [
+        (133, "", 435, "≥", "≤-69%"),
+        (435, "≥", 133, "", "≥+227%"),
+        (1000, "", 33, "≤", "≥x 30"),
+        (100, "≥", 100, "≥", "same"),
+        (100, "≥", 100, "", ""),
+        (200, "≥", 100, "≥", ""),
+    ],
+)
+def test_the_change_of_a_bound_is_one(
+    value: float, sign: str, reference: float, of_reference: str, expected: str
+) -> None:
+    """The true difference is larger, or smaller; of two bounds only equal ones are the same."""
+    one = dataclasses.replace(values(value), sign=sign)
+    other = dataclasses.replace(values(reference), sign=of_reference)
+    assert changed(one, other) == expected
+    if value == reference:
+        assert judge(RATE, one, other).differ is (None if sign != of_reference else False)
 
 
 @pytest.mark.parametrize(
