@@ -61,10 +61,13 @@ class FoundGateway:
         return read_counters(self.url)
 
 
-def gateway_at(url: str) -> FoundGateway | None:
-    """The gateway that listens at ``url``, if one does and tells its limits within 2 s."""
+def gateway_at(url: str, trusted: ssl.SSLContext | None = None) -> FoundGateway | None:
+    """The gateway that listens at ``url``, if one does and tells its limits within 2 s.
+
+    ``trusted`` knows the authorities of its certificate; None are the usual ones.
+    """
     try:
-        page = json.loads(read_counters(url, within_s=_FOUND_WITHIN_S))
+        page = json.loads(_page(url, trusted, _FOUND_WITHIN_S))
         limits = GatewayLimits.model_validate(with_tuples(page["limits"]))
         upstream = page["upstream"]
         if not isinstance(upstream, str):
@@ -83,8 +86,13 @@ def read_counters(
     ``authority`` is the file of the authority that issued its certificate. A `SetupError` says that
     no page came within ``within_s``, or one of more than 8 MB. A redirect is no page.
     """
+    context = None if authority is None else ssl.create_default_context(cafile=str(authority))
+    return _page(url, context, within_s)
+
+
+def _page(url: str, context: ssl.SSLContext | None, within_s: float) -> bytes:
     try:
-        content = bounded(partial(_read_page, url, authority, within_s), within_s)
+        content = bounded(partial(_read_page, url, context, within_s), within_s)
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
@@ -95,8 +103,7 @@ def read_counters(
     return content
 
 
-def _read_page(url: str, authority: Path | None, within_s: float) -> bytes:
-    context = None if authority is None else ssl.create_default_context(cafile=str(authority))
+def _read_page(url: str, context: ssl.SSLContext | None, within_s: float) -> bytes:
     # Neither a proxy of the environment nor a redirect leads to another host.
     opener = urllib.request.OpenerDirector()
     for handler in (

@@ -9,7 +9,7 @@ from harness.measure.record.findings import ConditionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.measure.verdict.quantities import Unit
-from harness.measure.verdict.verdict import DOUBTFUL, VerdictResult
+from harness.measure.verdict.verdict import VerdictResult, is_doubtful
 from harness.model.figures import agreed, milliseconds, number, percent, request_units
 
 _VALUES: dict[str, Callable[[float], str]] = {
@@ -48,11 +48,12 @@ def passing_of(record: RunRecord) -> Passing | None:
         verb = agreed(len(failed), "fails", "fail")
         return Passing("FAIL", "bad", f"{_of(conditions, failed)} {verb}: {_example(failed)}")
     unknown = [part for part in conditions if part.passed is None]
-    if not (failed or unknown) and record.exit_code == 3 and record.verdict.result not in DOUBTFUL:
+    doubtful = is_doubtful(record.verdict)
+    if not (failed or unknown) and record.exit_code == 3 and not doubtful:
         return Passing("PASS", "warn", f"{held}, but an output could not be written (exit code 3)")
     if not unknown:
         said = "the run does not show whether its conditions hold"
-        if not failed and record.verdict.result in DOUBTFUL:
+        if not failed and doubtful:
             said = f"{held} in what was measured, but the limits of the endpoint are unknown"
         return Passing("NOT DECIDED", "warn", said)
     words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"

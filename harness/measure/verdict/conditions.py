@@ -210,8 +210,9 @@ class Condition:
         if failures.failing and undecided:
             passed, note = None, "; ".join(filter(None, (note, failures.share)))
         elif undecided and self.form.unit is Unit.LATENCY and lost >= MIXED_FROM:
-            those = "these" if self.form.by == "op" else "the"
-            passed, note = None, f"{percent(lost)} of {those} operations failed"
+            those = "these" if self.form.by in ("op", "partition") else "the"
+            most = "up to " * (self.form.by == "partition")
+            passed, note = None, f"{most}{percent(lost)} of {those} operations failed"
         return ConditionResult(
             text=self.text,
             value=value,
@@ -240,10 +241,16 @@ class Condition:
         return self.compare.startswith("<")
 
     def _lost(self, snapshot: Snapshot) -> float:
-        """Share of the operations that failed because they were throttled: of one name, or all."""
+        """Share of the operations that failed because they were throttled: of one name, or all.
+
+        Of one partition it is the most that there can be: a lost operation has a throttled attempt.
+        """
         named = self.name if self.form.by == "op" else None
         parts = [part for part in snapshot.operations if named in (None, part.kind)]
         lost = sum(part.outcomes.get(Outcome.THROTTLED, 0) for part in parts)
+        if self.form.by == "partition":
+            of = [part for part in snapshot.partitions if part.key == self.name]
+            return sum(min(lost, part.throttled) / (part.operations or 1) for part in of)
         return lost / (sum(part.count for part in parts) or 1)
 
     def _doubts(self, facts: Facts) -> bool:

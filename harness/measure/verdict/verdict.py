@@ -48,8 +48,7 @@ class VerdictResult(enum.StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-DOUBTFUL = (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)
-"""What leaves open whether a condition holds that depends on the rate."""
+_DOUBTFUL = (VerdictResult.CLIENT_LIMITED, VerdictResult.INCONCLUSIVE)
 _SEARCH_LIMITS = {
     "client-limited": (VerdictResult.CLIENT_LIMITED, "generator"),
     "users": (VerdictResult.CLIENT_LIMITED, "users"),
@@ -113,11 +112,14 @@ LIMITERS = {
 
 
 def indicative(entity_bytes: int) -> bool:
-    """Whether targets are only indicative, because entities do not have their size of 1 KiB.
-
-    A size of 0 is unknown.
-    """
+    """Whether targets, of 1 KiB, are only indicative; a size of 0 is unknown."""
     return entity_bytes > 0 and not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
+
+
+def is_doubtful(verdict: VerdictPart) -> bool:
+    """Whether it leaves open if a condition holds that depends on the rate."""
+    users = verdict.result == VerdictResult.ENDPOINT_LIMITED and verdict.limited_by == "unknown"
+    return users or verdict.result in _DOUBTFUL
 
 
 def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
@@ -141,8 +143,7 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
 
 
 def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
-    # Steps above the limit are throttled or slow on purpose, so that the run as a whole says
-    # nothing.
+    # Steps above the limit are throttled or slow on purpose: the run as a whole says nothing.
     snapshot, targets = evidence.snapshot, evidence.targets
     if search.limited_by == "throttled":
         result, limited_by = VerdictResult.THROTTLED, evidence.throttled_by
@@ -237,9 +238,8 @@ def _failing(evidence: Evidence) -> VerdictPart:
     """The verdict on a run in which too much failed for one about targets."""
     failures, snapshot = evidence.failures, evidence.snapshot
     throttled = f", and {throttled_words(snapshot)}" if snapshot.throttled else ""
-    rates = ""
-    if failures.decisive:
-        rates = " The rates and latencies of this run say nothing about its capacity."
+    nothing = " The rates and latencies of this run say nothing about its capacity."
+    rates = nothing * failures.decisive
     found = f"{failures.described}{throttled}; see errors.jsonl."
     return VerdictPart(
         result=VerdictResult.FAILING,
@@ -495,6 +495,6 @@ def exit_code(
         return 1
     if not enough or any(condition.passed is None for condition in conditions):
         return 3
-    if verdict.result in DOUBTFUL and any(condition.depends for condition in conditions):
+    if is_doubtful(verdict) and any(condition.depends for condition in conditions):
         return 3
     return 1 if any(condition.passed is False for condition in conditions) else 0

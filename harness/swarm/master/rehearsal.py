@@ -10,12 +10,14 @@ import collections
 import contextlib
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import as_kind
+from harness.endpoint.http.pool import trust_context
 from harness.gateway.addresses import on_this_machine
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import FoundGateway, GatewayProcess, gateway_at
@@ -243,7 +245,8 @@ def found_gateway(run: MasterRun) -> FoundGateway | None:
         return None
     if not first.behind_gateway:
         return None
-    found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}")
+    trusted = trust_context(os.environ) if first.url.startswith("https") else None
+    found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}", trusted)
     if found is None or found.limits.units is not None:
         return None
     here = on_this_machine(found.before)

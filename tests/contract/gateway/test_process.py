@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -19,10 +20,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.endpoint.http.pool import CA_VARIABLES, trust_context
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import gateway_at, read_counters, start_gateway
 from harness.model.errors import SetupError
+from tests.support.certificates import CertificateFiles, certificate
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = limits_path("published")
@@ -55,7 +58,9 @@ GOOD = json.dumps({"limits": {}, "upstream": "none"}).encode()
 
 
 @contextlib.contextmanager
-def served(body: bytes, *, status: int = 200, to: str = "") -> Iterator[str]:
+def served(
+    body: bytes, *, status: int = 200, to: str = "", tls: CertificateFiles | None = None
+) -> Iterator[str]:
     """A server on this machine that answers everything alike."""
 
     class Answers(http.server.BaseHTTPRequestHandler):
@@ -70,8 +75,12 @@ def served(body: bytes, *, status: int = 200, to: str = "") -> Iterator[str]:
             """Say nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(tls.cert, tls.key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
@@ -82,6 +91,15 @@ def test_no_redirect_leads_a_run_to_another_host() -> None:
         assert gateway_at(url) is None
         with pytest.raises(SetupError, match="302"):
             read_counters(url)
+
+
+@pytest.mark.parametrize("variable", CA_VARIABLES)
+def test_the_authority_of_a_gateway_is_that_of_the_run(variable: str, tmp_path: Path) -> None:
+    """What requests trust finds the gateway too."""
+    files = certificate(tmp_path)
+    with served(GOOD, tls=files) as url:
+        assert gateway_at(url, trust_context({variable: str(files.authority)})) is not None
+        assert gateway_at(url, trust_context({})) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.measure.verdict.conditions import Extent, parse_condition
+from harness.measure.verdict.conditions import ConditionResult, Extent, parse_condition
 from harness.measure.verdict.quantities import FORMS, NO_FACTS, Facts, Form, Unit, near_first
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
@@ -264,6 +264,26 @@ def test_units_are_those_of_values() -> None:
         for text in ("held_rate", "entities_per_s(account)", "p50(service)", "lost_writes")
     }
     assert list(units.values()) == [Unit.SHARE, Unit.RATE, Unit.LATENCY, Unit.COUNT]
+
+
+def test_a_latency_of_a_partition_is_open_where_its_own_operations_were_refused() -> None:
+    """What was lost to throttling of another partition says nothing about it."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    for number in range(200):
+        key, lost = ("hot", number % 2 == 0) if number < 100 else ("calm", False)
+        asked = Operation(kind=Kind.INSERT, partition_key=key, row_key="r")
+        refused = {"outcome": Outcome.THROTTLED, "attempts": (BUSY,), "entities": 0}
+        ledger.add(done(asked, START + 1.0, 0.05, **(refused if lost else {})))
+    snapshot = ledger.snapshot(start=START, end=START + 10)
+
+    def evaluated(name: str) -> ConditionResult:
+        return parse_condition(f"p99(service{name}) < 200ms").evaluate(snapshot)
+
+    assert evaluated(', partition="calm"').passed is True
+    hot = evaluated(', partition="hot"')
+    assert (hot.passed, hot.note) == (None, "up to 50% of these operations failed")
+    assert evaluated("").passed is None
 
 
 def test_a_lost_write_is_lost_whoever_limited_the_rate() -> None:

@@ -94,7 +94,6 @@ UNKNOWN = ConditionResult(text="c", value=None, passed=None)
         (True, True, "no_target", (FAILED,), 1),
         # A condition that failed.
         (True, True, "throttled", (PASSED, FAILED), 1),
-        (True, True, "endpoint_limited", (FAILED,), 1),
         # A condition that depends on a doubtful measurement.
         (True, True, "client_limited", (PASSED,), 3),
         (True, True, "client_limited", (FAILED,), 3),
@@ -129,6 +128,18 @@ def test_exit_code(
     """The first that matches: 4 broken laws, 3 cannot be told, 1 a condition failed, 0."""
     verdict = VerdictPart(result=VerdictResult(result), limited_by="unknown", sentence="s.")
     code = exit_code(invariants_hold=holds, enough=enough, verdict=verdict, conditions=conditions)
+    assert code == expected
+
+
+@pytest.mark.parametrize(("limited_by", "expected"), [("endpoint", 1), ("unknown", 3)])
+def test_a_limit_of_the_endpoint_or_of_the_users_decides_no_condition(
+    limited_by: str, expected: int
+) -> None:
+    """As one of the users alone: whether more of them would send more is unknown."""
+    verdict = VerdictPart(
+        result=VerdictResult.ENDPOINT_LIMITED, limited_by=limited_by, sentence="s."
+    )
+    code = exit_code(invariants_hold=True, enough=True, verdict=verdict, conditions=(FAILED,))
     assert code == expected
 
 
