@@ -40,7 +40,7 @@ def test_users_that_wait_are_too_few_or_the_endpoint_is_at_its_capacity(
 ) -> None:
     """Each answer takes 200 ms, or 20 ms of an endpoint that works on one request at a time.
 
-    Users who all start at once leave it open which of both it is.
+    Users who all start at once leave it open which of both it is, and whether conditions hold.
     """
     turn = gevent.lock.Semaphore()
 
@@ -55,7 +55,7 @@ def test_users_that_wait_are_too_few_or_the_endpoint_is_at_its_capacity(
         code = process.wait()
         if process.record.generator.machine_busy_share < 0.2:
             break
-    assert code == 0, process.said
+    assert code == (0 if alone else 3), process.said
     verdict = process.record.verdict
     assert (verdict.result, verdict.limited_by) == ("endpoint_limited", limited_by), verdict
     assert process.record.service_ms is not None

@@ -14,12 +14,13 @@ from rich.text import Text
 
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.findings import RecordPart
-from harness.measure.record.measured import OperationPart, PartitionPart
+from harness.measure.record.measured import OperationPart, PartitionPart, is_lower_bound
 from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
 from harness.model.services.service import PUBLISHED
 from harness.report.export.output import CommandOutput
+from harness.report.limits import AT_LEAST
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
     Cell,
@@ -139,7 +140,8 @@ def _operations(traffic: Traffic, page: Page) -> Table:
             ]
         )
     attempts = snapshot.counts.attempts
-    rows.append(["all", f"{whole:,}", "", f"{snapshot.counts.entities:,}", "", ""])
+    least = "at least " * _is_bound(traffic)
+    rows.append(["all", f"{whole:,}", "", f"{least}{snapshot.counts.entities:,}", "", ""])
     table = table_of(["kind", "count", "share", "entities", "returned", "succeeded"], rows)
     by_status = " ".join(
         f"{status}: {count:,}" for status, count in traffic.output.throttled.items() if count
@@ -152,13 +154,19 @@ def _operations(traffic: Traffic, page: Page) -> Table:
     return table
 
 
+def _is_bound(traffic: Traffic, part: PartitionPart | None = None) -> bool:
+    """Whether the entities of a partition, or of all, are a lower bound."""
+    return is_lower_bound(traffic.snapshot.operations, traffic.snapshot.partitions, part)
+
+
 def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
+    least = AT_LEAST * _is_bound(traffic)
     rows: list[list[Cell]] = [
         [
             f"{_span(peak.seconds)} at {_clock(_second(peak), traffic.snapshot)}",
-            f"{number(peak.entities_per_s)} entities/s",
+            f"{least}{number(peak.entities_per_s)} entities/s",
             Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
-            percent(peak.entities_per_s / PUBLISHED.account),
+            least + percent(peak.entities_per_s / PUBLISHED.account),
         ]
         for peak in traffic.output.peaks
     ]
@@ -191,18 +199,19 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
     def build(width: int) -> Table:
         rows: list[list[Cell]] = []
         for name, (part, best_minute) in zip(names, traffic.hottest, strict=True):
-            best = part.entities_per_s
+            best, least = part.entities_per_s, AT_LEAST * _is_bound(traffic, part)
+            rates = (best.best_1s, best.best_10s, best_minute)
             rows.append(
                 [
                     Text(page.short(name, width), "bold"),
-                    f"{part.entities:,}",
+                    f"{least}{part.entities:,}",
                     percent(part.entities / whole),
-                    *map(number, (best.best_1s, best.best_10s, best_minute)),
+                    *(least + number(rate) for rate in rates),
                     # The share of each partition of a table is unknown.
                     Text("")
                     if part.partition.whole_table
                     else Text(
-                        percent(best.best_1s / PUBLISHED.partition),
+                        least + percent(best.best_1s / PUBLISHED.partition),
                         "yellow" if best.best_1s > PUBLISHED.partition else "",
                     ),
                     f"{part.throttled:,}",

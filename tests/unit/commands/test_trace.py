@@ -19,7 +19,7 @@ from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
 from tests.support.command import Command
 from tests.support.results import done
-from tests.support.traced import content_of
+from tests.support.traced import content_of, trace_of
 
 START = 1_700_000_000
 OK = Attempt(status=204, sent_s=START, latency_s=0.01)
@@ -245,3 +245,23 @@ def test_what_an_error_repeats_does_not_act_upon_the_terminal(
 ) -> None:
     """The lines of a message stay, and every other control character is written out."""
     assert "\x1b" not in command.refused("trace", f"/nowhere/{ACT}")
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_a_lower_bound_is_marked_wherever_it_stands(
+    estimated: bool, tmp_path: Path, command: Command
+) -> None:
+    """Rows, sums, peaks and partitions of queries whose scanned entities are not known."""
+    query = Operation(kind=Kind.QUERY, partition_key="p", row_key="")
+    write = Operation(kind=Kind.UPSERT_MERGE, partition_key="q", row_key="r")
+    scans = [
+        done(query, START + at, attempts=(OK,), entities=7, estimated=estimated) for at in range(3)
+    ]
+    path = tmp_path / "app.parquet"
+    trace_of(path, [*scans, done(write, START + 1.0, attempts=(OK,), entities=1)]).close()
+    said = command.words("trace", path)
+    assert ("at least 21" in said) is estimated
+    assert ("at least 22" in said) is estimated
+    assert ("second at 22:13:21 ≥8.0 entities/s" in said) is estimated
+    assert ("p ≥21 95% ≥7.0" in said) is estimated
+    assert "q 1 " in said
