@@ -68,6 +68,7 @@ class Dialect:
     Attributes:
         server: The server that speaks it.
         about_stores: Names in logs of the requests about a whole table, by method.
+        opaque: Whether bodies are contents that pass unread, in pieces if they are large.
     """
 
     server: ClassVar[Server] = "table"
@@ -76,6 +77,8 @@ class Dialect:
         "POST": "CreateTable",
         "DELETE": "DeleteTable",
     }
+
+    opaque: ClassVar[bool] = False
 
     def shown_by(self, target: str) -> bool:
         """Whether a target with an account in its path is in this dialect for certain."""
@@ -128,7 +131,13 @@ class Dialect:
 
 
 class XmlDialect(Dialect):
-    """What queues and blobs have in common: errors in XML, and what Shared Key signs."""
+    """What queues and blobs have in common: errors in XML, and what Shared Key signs.
+
+    ``in_path`` tells that the account is in the path of requests whose host does not name it.
+    """
+
+    def __init__(self, *, in_path: bool = True) -> None:
+        self._in_path = in_path
 
     def signed(self, method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
         path, _, query = target.partition("?")

@@ -128,14 +128,14 @@ def route_of(
     ``upstream_path`` is the account, if the client has it in the host name.
     """
     sent = upstream_host
-    if not upstream_path and _in_path(upstream_host) and _understood(host):
+    if not upstream_path and in_path(upstream_host) and _understood(host):
         sent = host
     inside = f"{upstream_scheme}://{sent}{upstream_path}".encode("latin-1")
     outside = f"{scheme}://{host}".encode("latin-1") if host else inside
     return Route(host=sent, outside=outside, inside=inside)
 
 
-def _in_path(authority: str) -> bool:
+def in_path(authority: str) -> bool:
     """True for an address or a name without a dot: the account is in the path there."""
     host = host_of(authority)
     try:
@@ -147,7 +147,7 @@ def _in_path(authority: str) -> bool:
 def _understood(authority: str) -> bool:
     """True if an emulator finds the account with this Host: in the path or by the name."""
     host = host_of(authority) or ""
-    return _in_path(authority) or ".table." in host or host.endswith(".localhost")
+    return in_path(authority) or ".table." in host or host.endswith(".localhost")
 
 
 @functools.lru_cache(maxsize=256)

@@ -111,11 +111,12 @@ class Model:
     def decide(self, asked: Asked, now_s: float) -> Decision:
         """Decide about a request that arrives now. A passing request takes its entities."""
         if not self._faults.any:
-            return _PASS if asked.kind is None else self._refusal_of(asked, now_s, 0.0) or _PASS
+            return self._refusal_of(asked, now_s, 0.0) or _PASS if asked.limited else _PASS
         stalled_s = self._faults.stalled_for_s(now_s - self._started_s)
         fault, refused = None, None
         if asked.kind is not None:
             fault = self._faults.draw(writes=asked.writes)
+        if asked.limited:
             refused = self._refusal_of(asked, now_s, stalled_s)
         return refused or Decision(delay_s=stalled_s, fault=fault)
 
@@ -167,6 +168,8 @@ class Model:
             count, scanned = received_count(asked, answered)
         else:
             count = count_of(asked, answered)
+            if not asked.limited:
+                return count
         if self.units is not None:
             charged = self.units.answered(asked, answered, scanned, now_s)
             count = dataclasses.replace(count, charged=charged)
@@ -181,6 +184,8 @@ class Model:
 
     def not_done(self, asked: Asked, now_s: float) -> None:
         """End a request that was not executed: its entities are given back."""
+        if not asked.limited:
+            return
         if self.units is not None:
             self.units.not_done(asked, now_s)
         if self.storage is not None:

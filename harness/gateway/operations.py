@@ -40,7 +40,7 @@ def operation_of(
     if kind is _QUERY:
         return _query(asked)
     partition_key = WHOLE_TABLE if key is None else key
-    if kind.on_messages:
+    if not kind.on_rows:
         table = asked.spelled
         return new_operation(kind=kind, partition_key=partition_key, table=table, top=asked.top)
     if kind is _TRANSACTION:

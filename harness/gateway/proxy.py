@@ -24,14 +24,15 @@ from harness.gateway.answers import (
     is_preflight,
     permission,
 )
+from harness.gateway.blob_requests import BlobDialect
 from harness.gateway.contents import LookAhead
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Disposition
-from harness.gateway.dialect import Dialect, dialect_of
+from harness.gateway.dialect import Dialect, XmlDialect, dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
 from harness.gateway.large_answers import CountedRest, KeyScan, MessageScan
 from harness.gateway.limits import InjectedFault
-from harness.gateway.links import route_of
+from harness.gateway.links import in_path, route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
 from harness.gateway.model import Decision, Model
 from harness.gateway.queue_requests import QueueDialect
@@ -47,7 +48,7 @@ from harness.model.services.service import Server
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
-_BESIDE: tuple[Dialect, ...] = (QueueDialect(),)
+_BESIDE: tuple[type[XmlDialect], ...] = (QueueDialect, BlobDialect)
 """The dialects of an account beside that of its tables."""
 _RESET = Reply(ending=ReplyEnd.RESET)
 _UNSENT = (
@@ -130,7 +131,10 @@ class Proxy:
         self._cors = CorsAnswers()
         self._dialect = dialect_of(model)
         # Cosmos DB has nothing beside tables.
-        self._beside = {one.server: one for one in _BESIDE if model.units is None}
+        self._beside: dict[Server, XmlDialect] = {}
+        for made in _BESIDE if model.units is None else ():
+            behind = self._upstreams.get(made.server, upstream)
+            self._beside[made.server] = made(in_path=behind is None or in_path(behind.host))
         # None until the host or the first answer of the endpoint tells.
         self._only = None if upstream is None else self._dialect_at(upstream.host)
 
@@ -152,7 +156,8 @@ class Proxy:
                     dialect = one
         if request.defect is not None or not _is_target(request):
             return self._refuse_defect(request, dialect)
-        asked = dialect.read(request.method, target, request.headers, _unpacked(request))
+        body = b"" if dialect.opaque else _unpacked(request)
+        asked = dialect.read(request.method, target, request.headers, body)
         now_s = self._clock()
         received = Received(request, asked, now_s, dialect)
         if self._meter is not None and (reason := self._meter.take()):
@@ -261,7 +266,9 @@ class Proxy:
                 ahead, functools.partial(upstream.ask, "GET", host=route.host), headers
             )
         method, target, host = request.method, request.target, route.host
-        body = dialect.body_for_azurite(headers, route.request_body(headers, request.body))
+        body = request.body
+        if not dialect.opaque:
+            body = dialect.body_for_azurite(headers, route.request_body(headers, body))
         answer = await upstream.ask(method, target, headers, body, host)
         if self._only is None and upstream is self._upstream:
             server = server_answering(answer.headers.get("Server", ""))
@@ -273,7 +280,7 @@ class Proxy:
             if rows is not None and (self._meter is None or self._meter.take_again()):
                 # The page ends where the next server begins, with the continuation of the endpoint.
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
-        return route.answer(answer)
+        return answer if dialect.opaque else route.answer(answer)
 
     def _behind(self, received: Received) -> Upstream | None:
         """Return the endpoint that gets a request."""

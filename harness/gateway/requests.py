@@ -175,6 +175,11 @@ class Asked(NamedTuple):
         return self.kind is not None and not self.kind.reads
 
     @property
+    def limited(self) -> bool:
+        """Whether a limit can be for it: one about entities, or about messages."""
+        return self.kind is not None and not self.kind.untargeted
+
+    @property
     def receives(self) -> bool:
         """Whether it gets messages, or peeks at them."""
         return self.kind is not None and self.kind.receives

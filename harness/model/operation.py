@@ -61,7 +61,9 @@ class KindTraits(NamedTuple):
 
     Attributes:
         reads: It is a GET of the documented procedure; others are a PUT.
-        on_messages: It is about messages of a queue; others are about rows of a table.
+        on_messages: It is about messages of a queue.
+        untargeted: It is about what no document names a target for, such as a blob. Each request
+            counts 1 for its partition, and 0 in sums over partitions, which targets are for.
         receives: It returns messages, as many as there are up to ``Operation.top``.
         part: It writes one row, alone or as a part of a transaction.
         stores: It stores properties of a row.
@@ -79,6 +81,7 @@ class KindTraits(NamedTuple):
 
     reads: bool = False
     on_messages: bool = False
+    untargeted: bool = False
     receives: bool = False
     part: bool = False
     stores: bool = False
@@ -102,6 +105,8 @@ _PUT = KindTraits(on_messages=True, doubles=True, tallied_as="put")
 _RECEIVE = KindTraits(on_messages=True, reads=True, receives=True)
 _HELD = KindTraits(on_messages=True, disputed=(400, 404))
 _DELETED = _HELD._replace(tallied_as="deleted")
+_OF_BLOB = KindTraits(untargeted=True, disputed=(404, 409, 412))
+_READ_BLOB = KindTraits(untargeted=True, reads=True)
 
 
 class Kind(enum.StrEnum):
@@ -120,6 +125,7 @@ class Kind(enum.StrEnum):
     method: str
     reads: bool
     on_messages: bool
+    untargeted: bool
     receives: bool
     part: bool
     stores: bool
@@ -146,6 +152,16 @@ class Kind(enum.StrEnum):
     PEEK_MESSAGES = "peek_messages", "PeekMessages", "GET", _RECEIVE
     UPDATE_MESSAGE = "update_message", "UpdateMessage", "PUT", _HELD
     DELETE_MESSAGE = "delete_message", "DeleteMessage", "DELETE", _DELETED
+    PUT_BLOB = "put_blob", "PutBlob", "PUT", _OF_BLOB
+    PUT_BLOCK = "put_block", "PutBlock", "PUT", _OF_BLOB
+    PUT_BLOCK_LIST = "put_block_list", "PutBlockList", "PUT", _OF_BLOB
+    APPEND_BLOCK = "append_block", "AppendBlock", "PUT", _OF_BLOB._replace(doubles=True)
+    PUT_PAGE = "put_page", "PutPage", "PUT", _OF_BLOB
+    CHANGE_BLOB = "change_blob", "SetBlobProperties", "PUT", _OF_BLOB
+    DELETE_BLOB = "delete_blob", "DeleteBlob", "DELETE", _OF_BLOB
+    GET_BLOB = "get_blob", "GetBlob", "GET", _READ_BLOB
+    GET_BLOB_PROPERTIES = "get_blob_properties", "GetBlobProperties", "HEAD", _READ_BLOB
+    LIST_BLOBS = "list_blobs", "ListBlobs", "GET", _READ_BLOB
 
     # The defaults are for type checkers, which take ``Kind(value)`` for a call of this method.
     def __new__(
@@ -156,9 +172,15 @@ class Kind(enum.StrEnum):
         vars(made).update(traits._asdict(), logged_as=logged_as, method=method)
         return made
 
+    @property
+    def on_rows(self) -> bool:
+        """Whether it is about rows of a table; others say nothing about tables."""
+        return not (self.on_messages or self.untargeted)
+
 
 ON_MESSAGES = frozenset(kind.value for kind in Kind if kind.on_messages)
-"""Names of the kinds that are about messages of a queue. These say nothing about tables."""
+BESIDE_ROWS = frozenset(kind.value for kind in Kind if not kind.on_rows)
+"""Names of the kinds that are about messages of a queue, and of all that are not about rows."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
 

@@ -373,6 +373,9 @@ _STATUS_OUTCOMES = {
     408: Outcome.TIMEOUT,
     409: Outcome.CONFLICT,
     412: Outcome.PRECONDITION,
+    # Of a read that asked for what changed, and of a range behind the end of a blob.
+    304: Outcome.PRECONDITION,
+    416: Outcome.PRECONDITION,
     RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
@@ -425,7 +428,7 @@ def outcome_of(status: int, error_code: str) -> Outcome:
     if is_throttling(status, error_code):
         return Outcome.THROTTLED
     if status in (404, 409) and _of_store(error_code):
-        # The table or queue does not exist, or is being deleted: nothing was looked up.
+        # What would hold it does not exist, or is being deleted: nothing was looked up.
         return Outcome.REJECTED
     if (status, error_code) == (403, PARTITION_FULL_CODE):
         return Outcome.PARTITION_FULL
@@ -439,4 +442,4 @@ def outcome_of(status: int, error_code: str) -> Outcome:
 
 
 def _of_store(error_code: str) -> bool:
-    return error_code.startswith(("Table", "Queue"))
+    return error_code.startswith(("Table", "Queue", "Container"))

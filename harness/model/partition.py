@@ -10,6 +10,7 @@ import hashlib
 from typing import NamedTuple, Self
 
 from harness.model.operation import WHOLE_TABLE, Operation
+from harness.model.services import service_beside
 
 EXACT_PARTITIONS = 200
 """So many partitions are counted one by one, by a ledger as by a gateway."""
@@ -23,12 +24,18 @@ def is_beside(table: str) -> bool:
     return table.startswith("(")
 
 
+def store_beside(name: str) -> str:
+    """The key of the requests about a whole store of blobs; in others the blob follows."""
+    return f"{name}/"
+
+
 class Partition(NamedTuple):
     """A partition, or what stands in counts for several of them.
 
     Attributes:
         table: Ending of the table's name; empty for the first table of a workload.
         key: The PartitionKey; `WHOLE_TABLE` for the queries over several partitions of the table.
+            Of a blob it is its container, a slash, and its name, which may have slashes.
     """
 
     table: str
@@ -37,6 +44,8 @@ class Partition(NamedTuple):
     @classmethod
     def named(cls, name: str) -> Self:
         """The partition that counts know by ``name``, as of `Operation.partition`."""
+        if is_beside(name) and "/" in name:
+            return cls(*name.split("/", 1))
         table, slash, key = name.rpartition("/")
         # No PartitionKey contains a slash, but that of the whole table is one.
         if slash and not key and (not table or table.endswith("/")):
@@ -52,6 +61,17 @@ class Partition(NamedTuple):
     def whole_table(self) -> bool:
         """Whether it stands for several partitions of the table."""
         return self.key == WHOLE_TABLE
+
+    @property
+    def documented(self) -> bool:
+        """Whether documents name a target for what it is a partition of."""
+        beside = service_beside(self.table)
+        return beside is None or beside.documented
+
+    @property
+    def targeted(self) -> bool:
+        """Whether a target can be for it, which is so of one partition alone."""
+        return self.documented and not self.whole_table
 
 
 def account_of(partition_key: str, accounts: int) -> int:

@@ -26,6 +26,14 @@ TARGET_ENTITY_BYTES = 1024
 """The targets are published for entities of 1 KB."""
 
 
+def indicative(entity_bytes: int) -> bool:
+    """Whether targets are only indicative, because entities do not have their size of 1 KiB.
+
+    A size of 0 is unknown.
+    """
+    return entity_bytes > 0 and not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
+
+
 UNLIMITED_PER_S = 1e9
 """Entities a second that no endpoint serves: a limit of a gateway that limits nothing."""
 

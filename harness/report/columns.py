@@ -89,10 +89,11 @@ class Column(Generic[Row]):
         return self.absent if value is None else self.sign(row) + self.write(value)
 
     def total(self, rows: Sequence[Row]) -> str:
-        """The figure of ``rows`` together; empty where figures do not add up."""
-        if not self.adds:
+        """The figure of ``rows`` together; empty where figures do not add up, or none has one."""
+        values = [value for row in rows if (value := self.get(row)) is not None]
+        if not self.adds or not values:
             return ""
-        return max(map(self.sign, rows), default="") + self.write(sum(map(self.get, rows)))
+        return max(map(self.sign, rows), default="") + self.write(sum(values))
 
 
 def columns_of(

@@ -127,9 +127,8 @@ def _throttled(record: RunRecord) -> str:
         costly = max(record.operations, key=_charged)
         each = request_units(costly.request_units_each or 0.0)
         return f"Operations cost too much: one {costly.kind} takes {each} RU."
-    found = sorted(
-        filter(throttled_attempts, record.partitions), key=throttled_attempts, reverse=True
-    )
+    parts = [part for part in record.partitions if part.partition.documented]
+    found = sorted(filter(throttled_attempts, parts), key=throttled_attempts, reverse=True)
     if not found:
         return "Partitions were throttled."
     used, attempts = _used(record), sum(map(throttled_attempts, found))

@@ -150,7 +150,7 @@ def of_limit(record: RunRecord, part: PartitionPart) -> float | None:
 
 def busiest(record: RunRecord) -> PartitionPart | None:
     """The partition with the highest judged rate; queries over several partitions are left out."""
-    single = (part for part in record.partitions if not part.partition.whole_table)
+    single = (part for part in record.partitions if part.partition.targeted)
     return max(single, key=lambda part: judged_rate(record, part), default=None)
 
 
@@ -160,7 +160,7 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
     The latter only if there is a single partition, or with ``partition``. Where a gateway enforces
     limits, these are in force; elsewhere the targets.
     """
-    single = [part for part in record.partitions if not part.partition.whole_table]
+    single = [part for part in record.partitions if part.partition.targeted]
     alone = len(single) == 1 and record.partitions_folded is None
     whole = "all accounts" if record.accounts else "account"
     targets = {whole: _account_target(record)}

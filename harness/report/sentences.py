@@ -15,12 +15,13 @@ from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, S
 from harness.measure.record.measured import EstimatePart, MessagesPart, PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.verdict import LIMITERS, indicative
+from harness.measure.verdict.verdict import LIMITERS
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
 from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.services import BESIDE
 from harness.model.services.service import RAISED, CountedUnit
+from harness.model.target import indicative
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit, limit_words
 from harness.report.answers import loading_words
@@ -313,7 +314,7 @@ def hottest(record: RunRecord) -> PartitionPart | None:
 
     Where request units are charged, it is their rate.
     """
-    single = (part for part in record.partitions if not part.partition.whole_table)
+    single = (part for part in record.partitions if part.partition.targeted)
     return max(single, key=_load, default=None)
 
 

@@ -17,6 +17,7 @@ import dataclasses
 import mmap
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
@@ -50,7 +51,7 @@ class WatchTally:
         succeeded_after: Operations that succeeded, by the number of their attempts, from 2.
         unjoined: Requests that failed and may be sent again, without an id to recognize that.
         over_budget: Requests that the budget refused.
-        messages: Operations on messages of queues. A trace and `Behaviour` have none of them.
+        beside: Operations beside tables. A trace and `Behaviour` have none of them.
     """
 
     requests: int = 0
@@ -61,10 +62,10 @@ class WatchTally:
     succeeded_after: dict[int, int] = dataclasses.field(default_factory=dict)
     unjoined: int = 0
     over_budget: int = 0
-    messages: int = 0
+    beside: int = 0
 
     def merge(self, other: WatchTally) -> None:
-        sums = ("requests", "passed", "others", "unreadable", "unjoined", "over_budget", "messages")
+        sums = ("requests", "passed", "others", "unreadable", "unjoined", "over_budget", "beside")
         for name in sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         add_counts(self.succeeded_after, other.succeeded_after)
@@ -94,11 +95,24 @@ class Course:
     """As of a `Result`."""
 
 
+class Drained(NamedTuple):
+    """What `Books` counted since they were last drained, by ledger and apart from ledgers."""
+
+    delta: Delta
+    untargeted: Delta
+    tally: WatchTally
+    behaviour: Behaviour
+
+
 class Books:
-    """Joins attempts to operations, and counts both; ``recorder`` gets them for a trace."""
+    """Joins attempts to operations, and counts both; ``recorder`` gets them for a trace.
+
+    What no document names a target for has the ledger ``untargeted``, so that the verdict on the
+    others is as it would be without.
+    """
 
     def __init__(self, source: str, recorder: Recorder | None = None) -> None:
-        self.ledger = Ledger(source)
+        self.ledger, self.untargeted = Ledger(source), Ledger(source)
         self.recorder = recorder
         self.tally = WatchTally()
         self.behaviour = Behaviour()
@@ -119,11 +133,11 @@ class Books:
             course: The operation, with this attempt alone.
             identity: Not needed for a success while nothing is pending.
         """
-        attempt = course.attempts[0]
+        attempt, ledger = course.attempts[0], self._ledger_of(course)
         earlier = self.pending.pop(identity, None) if identity is not None else None
         if earlier is None:
-            self.ledger.note_due()
-            self.ledger.note_sent()
+            ledger.note_due()
+            ledger.note_sent()
         else:
             course = Course(
                 earlier.operation,
@@ -139,7 +153,7 @@ class Books:
         if (attempt.status == 0 or attempt.status >= 400) and is_repeated(attempt):
             assert identity is not None
             if identity[0]:
-                self.ledger.add_attempt(course.operation, attempt)
+                ledger.add_attempt(course.operation, attempt)
                 self.pending[identity] = course
                 if len(self.pending) > MOST_PENDING:
                     self._give_up(next(iter(self.pending)))
@@ -166,10 +180,19 @@ class Books:
         for identity in tuple(self.pending):
             self._give_up(identity)
 
-    def drain(self, *, ended: bool = False) -> tuple[Delta, WatchTally, Behaviour]:
+    def open_window(self, start_s: float) -> None:
+        """Measure latencies from ``start_s`` on, UTC."""
+        for ledger in (self.ledger, self.untargeted):
+            ledger.open_window(start_s, float("inf"))
+
+    def drain(self, *, ended: bool = False) -> Drained:
         """What was counted since the last drain; ``ended`` in the last one."""
         tally, self.tally = self.tally, WatchTally()
-        return self.ledger.drain(), tally, self.behaviour.drain(ended=ended)
+        behaviour = self.behaviour.drain(ended=ended)
+        return Drained(self.ledger.drain(), self.untargeted.drain(), tally, behaviour)
+
+    def _ledger_of(self, course: Course) -> Ledger:
+        return self.untargeted if course.operation.kind.untargeted else self.ledger
 
     def _give_up(self, identity: Identity) -> None:
         course = self.pending.pop(identity)
@@ -197,9 +220,9 @@ class Books:
             reported=reported,
             oldest_s=course.oldest_s,
         )
-        self.ledger.add(result)
-        if operation.kind.on_messages:
-            self.tally.messages += 1
+        self._ledger_of(course).add(result)
+        if not operation.kind.on_rows:
+            self.tally.beside += 1
             self.behaviour.note_waits(result.attempts)
             return
         self.behaviour.add(result, course.client)

@@ -106,6 +106,7 @@ class MeteringReport:
 
     urls: dict[Server, str]
     delta: Delta
+    untargeted: Delta
     tally: WatchTally
     behaviour: Behaviour
     handed: _Handed
@@ -121,12 +122,10 @@ class MeteringReport:
     ) -> MeteringReport:
         """What an observer counted since its last report, at ``now_s``, UTC."""
         handed, books = observer.hand_over(), observer.books
-        delta, tally, behaviour = observer.drain(ended=final)
+        drained = observer.drain(ended=final)
         return cls(
             urls=dict(urls),
-            delta=delta,
-            tally=tally,
-            behaviour=behaviour,
+            **drained._asdict(),
             handed=handed,
             until_s=now_s,
             final=final,
@@ -172,7 +171,7 @@ async def _meter(settings: MeteringSettings, out: IO[bytes]) -> None:
     marks = Marks(Path(settings.marks)) if settings.marks else None
     recorder = Recorder(settings.properties) if settings.traces else None
     observer = Observer(settings.name, settings.budget, marks, recorder)
-    observer.books.ledger.open_window(settings.window_s, float("inf"))
+    observer.books.open_window(settings.window_s)
     clock = steady_clock(settings.epoch_s)
     stop = stopped_by_parent()
     listening: dict[Server, str] = {}

@@ -11,8 +11,6 @@ from harness.gateway.proxy import Received
 from harness.gateway.queue_requests import oldest_age_s
 from harness.gateway.requests import properties_in
 from harness.gateway.rules.counting import Count
-from harness.measure.counts.behaviour import Behaviour
-from harness.measure.counts.ledger import Delta
 from harness.model.operation import Kind
 from harness.model.outcome import (
     Attempt,
@@ -23,7 +21,7 @@ from harness.model.outcome import (
     throttling_scope,
 )
 from harness.trace.recorder import Recorder, detail_of
-from harness.watch.books import Books, Course, Identity, Marks, WatchTally
+from harness.watch.books import Books, Course, Drained, Identity, Marks
 
 MOST_TABLES = 1000
 MOST_HANDED = 20_000
@@ -33,8 +31,8 @@ _LARGE_BYTES = 65_536
 _CLIENT_LENGTH = 120
 _NO_SCOPE = Scope.NONE
 _GET_MESSAGES = Kind.GET_MESSAGES
-_RENEWS_ID = "azsdk-python-storage-queue/"
-"""Part of the user agent of an SDK that gives each attempt an id of its own."""
+_RENEWS_ID = "azsdk-python-storage-"
+"""Part of the user agents of SDKs that give each attempt an id of its own: queues and blobs."""
 
 
 class Observer:
@@ -157,11 +155,12 @@ class Observer:
         else:
             attempt = _failed(received, disposition, answer, now_s)
         written: tuple[dict[str, str], ...] = ()
-        if books.recorder is not None and (names := books.recorder.properties):
+        recorder = None if asked.kind is None or not asked.kind.on_rows else books.recorder
+        if recorder is not None and (names := recorder.properties):
             written = properties_in(asked, request.body, names)
         operation = operation_of(asked, headers.get("If-Match"), written)
         detail = None
-        if books.recorder is not None:
+        if recorder is not None:
             at = continuation_of(asked)
             detail = detail_of(operation, sent, sizes=asked.sizes, continued_at=at)
         course = Course(operation, [attempt], sent, received_bytes, client, count, detail)
@@ -203,7 +202,7 @@ class Observer:
         self._count_added()
         self.books.finish()
 
-    def drain(self, *, ended: bool = False) -> tuple[Delta, WatchTally, Behaviour]:
+    def drain(self, *, ended: bool = False) -> Drained:
         """What was counted since the last drain; ``ended`` in the last one."""
         self._count_added()
         return self.books.drain(ended=ended)

@@ -39,7 +39,6 @@ _MORE_AUTHORITIES = ("NODE_EXTRA_CA_CERTS",)
 _PROXY = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 _HERE = ("localhost", "127.0.0.1", "::1")
-_BLOBS = "BlobEndpoint=http://127.0.0.1:10000"
 _ANYWHERE, _ANYWHERE_IPV6 = "192.0.2.1", "2001:db8::1"
 """Addresses on other networks, reserved for documentation."""
 
@@ -205,8 +204,7 @@ def environment(
     if local:
         # Without an address an SDK makes names in Azure of the account.
         others = (one for one in BESIDE if one.server not in found.beside)
-        named = (f"{one.field}={_emulated(one)}" for one in others)
-        text += "".join(f"{one}/{EMULATOR_ACCOUNT};" for one in (_BLOBS, *named))
+        text += "".join(f"{one.field}={_emulated(one)}/{EMULATOR_ACCOUNT};" for one in others)
     leads = leads_of(environ) if local else {}
     led = {name: lead for name, lead in leads.items() if name not in keep}
     for name, lead in led.items():

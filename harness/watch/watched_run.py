@@ -17,20 +17,21 @@ import psutil
 
 from harness.measure.counts.behaviour import Behaviour
 from harness.measure.counts.generator import CpuSample, GeneratorLog
-from harness.measure.counts.ledger import Delta, Ledger
+from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.origin import ClientPart, WatchedPart
-from harness.measure.record.record import EndpointPart, RunRecord
+from harness.measure.record.record import EndpointPart, EntityPart, RunRecord
 from harness.measure.record.record_builder import (
     NOTHING_UNFINISHED,
     Unfinished,
     assembled,
     broken_invariants,
+    bytes_of_entity,
 )
 from harness.measure.verdict.conditions import Condition
-from harness.measure.verdict.evidence import Evidence
+from harness.measure.verdict.evidence import Evidence, untargeted_in
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.figures import counted
@@ -43,7 +44,7 @@ from harness.profile.practices.checklist import with_advice
 from harness.report.export.run_folder import this_machine
 from harness.trace.recorder import Recorder
 from harness.trace.writer import TraceWriter
-from harness.watch.books import Joining, WatchTally
+from harness.watch.books import Drained, Joining, WatchTally
 from harness.watch.metering import MeteringReport
 
 EMULATOR_PORT = USUAL.port
@@ -180,12 +181,12 @@ class WatchedRun:
         self.started_s = clock()
         self.aliases = aliases
         self.lock = threading.Lock()
-        self.ledger = Ledger("watch")
+        self.ledger, self._targeted = Ledger("watch"), Ledger("watch")
         self.tally = WatchTally()
         self.behaviour = Behaviour()
         self.trace = trace
         self._joining = Joining(None if trace is None else Recorder())
-        self._joining.books.ledger.open_window(self.window_s, math.inf)
+        self._joining.books.open_window(self.window_s)
         self.application = GeneratorLog()
         self.gateway = GeneratorLog()
         self.enforced: EnforcedPart | None = None
@@ -198,14 +199,14 @@ class WatchedRun:
     def take_report(self, process: str, report: MeteringReport) -> None:
         """Merge what a metering process counted since its last report."""
         with self.lock:
-            self._merge(report.delta, report.tally, report.behaviour)
+            self._merge(Drained(report.delta, report.untargeted, report.tally, report.behaviour))
             self._states[process] = report
             if report.final:
                 self._final.add(process)
             if self.plan.processes > 1:
                 self._joining.take(process, report.handed, report.until_s)
                 self._joining.join(self.plan.processes)
-                self._merge(*self._joining.books.drain())
+                self._merge(self._joining.books.drain())
             self._record_blocks(report.trace, report.until_s)
 
     def _record_blocks(self, blocks: Sequence[bytes], now_s: float, *, final: bool = False) -> None:
@@ -218,17 +219,19 @@ class WatchedRun:
         if self.trace is None:
             return ""
         self._record_blocks((), self.clock(), final=True)
-        messages = self.tally.messages
-        notes = [f"{counted(messages, 'operation')} on messages of queues left out"]
+        beside = self.tally.beside
+        notes = [f"{counted(beside, 'operation')} beside tables left out"]
         self.trace.close(
-            counted=self.ledger.counts.operations - messages, notes=notes if messages else ()
+            counted=self.ledger.counts.operations - beside, notes=notes if beside else ()
         )
         return self.trace.sentence
 
-    def _merge(self, delta: Delta, tally: WatchTally, behaviour: Behaviour) -> None:
-        self.ledger.merge(delta)
-        self.tally.merge(tally)
-        self.behaviour.merge(behaviour)
+    def _merge(self, drained: Drained) -> None:
+        for delta in (drained.delta, drained.untargeted):
+            self.ledger.merge(delta)
+        self._targeted.merge(drained.delta)
+        self.tally.merge(drained.tally)
+        self.behaviour.merge(drained.behaviour)
 
     def know(self, **more: Any) -> None:
         """Keep more of the `Circumstances`."""
@@ -265,8 +268,11 @@ class WatchedRun:
         """A snapshot as outputs show it: with aliases if there are any."""
         return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
 
-    def snapshot(self, until_s: float) -> Snapshot:
-        """The counts, with rates from the first operation after the warm-up to the last one."""
+    def snapshots(self, until_s: float) -> tuple[Snapshot, Snapshot]:
+        """All counts, and those that targets are for.
+
+        Rates are from the first operation after the warm-up to the last one.
+        """
         counted = self.ledger.snapshot(start=0, end=0, latencies=True).series
         begin = int(self.started_s + self.plan.warm_up_s)
         busy = [
@@ -275,25 +281,30 @@ class WatchedRun:
             if begin <= point.second < until_s and (point.operations or point.attempts)
         ]
         start, end = (busy[0], busy[-1] + 1) if busy else (begin, begin)
-        return self.shown(self.ledger.snapshot(start=start, end=end, latencies=True))
+        whole, targeted = (
+            self.shown(ledger.snapshot(start=start, end=end, latencies=True))
+            for ledger in (self.ledger, self._targeted)
+        )
+        return whole, targeted
 
     def record(self, now_s: float, *, over: bool) -> RunRecord:
         """Judge the watch by its counts at ``now_s``, its end or now."""
         with self.lock:
             if over:
                 self._joining.finish()
-                self._merge(*self._joining.books.drain(ended=True))
+                self._merge(self._joining.books.drain(ended=True))
             return self._record(now_s, over=over)
 
     def _record(self, now_s: float, *, over: bool) -> RunRecord:
         plan, kind = self.plan, self.plan.kind
-        snapshot = self.snapshot(math.inf if over else int(now_s) - 1)
+        snapshot, targeted = self.snapshots(math.inf if over else int(now_s) - 1)
         application = self.application.view(snapshot.start, snapshot.end)
         all_reported = len(self._final) == plan.processes or not over
         ended_by = "" if self.ended_by is None else self.ended_by.value
         regular = self.ended_by is None or self.ended_by.regular
         evidence = Evidence(
-            snapshot=snapshot,
+            snapshot=targeted,
+            untargeted=untargeted_in(snapshot, targeted),
             generator=application,
             kind=kind,
             targets=kind.targets,
@@ -319,7 +330,7 @@ class WatchedRun:
         # Without conditions, a watch that is too short has not failed.
         enough = evidence.shortcoming is None or not conditions
         record = assembled(
-            evidence,
+            dataclasses.replace(evidence, snapshot=snapshot),
             verdict,
             conditions,
             span_s=(self.started_s, now_s),
@@ -345,6 +356,7 @@ class WatchedRun:
             redacted=self.aliases is not None,
             enforced=self.enforced,
             machine=this_machine(_PACKAGES),
+            entity=EntityPart(stored_bytes=0, wire_bytes=bytes_of_entity(targeted)),
             behaviour=self.behaviour.part(),
         )
         return with_advice(record)

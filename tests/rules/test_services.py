@@ -24,8 +24,10 @@ KNOW = {
     "endpoint/protocol/queues.py",
     "profile/checks/observed.py",
     "profile/settings/parts.py",
+    "gateway/blob_requests.py",
     "gateway/cosmos.py",
     "gateway/queue_requests.py",
+    "model/operation.py",
     "profile/practices/cosmos.py",
     # Practices of it, and their documents.
     "profile/practices/checklist.py",
@@ -37,9 +39,8 @@ KNOW = {
     "gateway/dialect.py",
     "gateway/limits.py",
     "gateway/model.py",
+    "gateway/proxy.py",
     "model/sessions.py",
-    # Connection strings of applications name blobs too.
-    "watch/variables.py",
 }
 NAME = re.compile(r"cosmos|blob|queues", re.IGNORECASE)
 CONSTANTS = {

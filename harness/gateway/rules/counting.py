@@ -3,7 +3,8 @@
 Source: performance checklist, "Entities per second (storage account)" and "Query density": each
 entity that is inserted, updated, deleted or scanned counts, whether or not a query returns it. A
 refused request does not count. A message that is put, got, peeked at, updated or deleted counts as
-an entity (data partitioning strategies, "Partitioning Azure storage queues": messages a second).
+an entity (data partitioning strategies, "Partitioning Azure storage queues": messages a second). A
+request about a blob counts 1 under the same rule, for its partition alone.
 """
 
 from __future__ import annotations

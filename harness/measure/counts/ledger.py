@@ -377,8 +377,8 @@ class Ledger:
 
     def point(self, second: int) -> SeriesPoint:
         """The sums of one UTC second, as they are now."""
-        entities = sum(kind.seconds.at(second) for kind in self.tally.kinds.values())
-        return point_of(self._tally, second, entities)
+        kinds = [kind for kind in self.tally.kinds.values() if not kind.kind.untargeted]
+        return point_of(self._tally, second, sum(kind.seconds.at(second) for kind in kinds))
 
     def seconds_of(self, key: str) -> PerSecond:
         """The entities of a partition that has a row, by UTC second; a `KeyError` for another."""

@@ -114,7 +114,9 @@ class Snapshot:
 
     Counts, the series, the heat map and latencies over time cover the whole run. Rates and
     latencies cover the window, the UTC seconds from ``start`` to before ``end``. Every part has
-    request units if the service charged any, and no part otherwise.
+    request units if the service charged any, and no part otherwise. What no document names a target
+    for is in no rate and no entity count but that of its partition and its operation, and in the
+    latencies only where there is nothing else.
 
     Attributes:
         oldest_ms: Age of the oldest message that a get returned, by UTC second, where above 0.
@@ -161,8 +163,8 @@ class Snapshot:
 
     @property
     def single_partitions(self) -> list[CountedPartition]:
-        """The partitions, without what stands for queries over several of them."""
-        return [part for part in self.partitions if not part.partition.whole_table]
+        """The partitions that a target can be for: without what stands for several of them."""
+        return [part for part in self.partitions if part.partition.targeted]
 
     @property
     def hottest(self) -> CountedPartition | None:
@@ -317,15 +319,16 @@ def snapshot_of(
     reads = writes = 0
     charged = tally.charged
     operations = []
+    alone = all(counted.kind.untargeted for counted in tally.kinds.values())
     for label, counted in sorted(tally.kinds.items()):
-        entities.merge(counted.seconds)
-        overall.merge(counted.latencies)
         add_counts(outcomes, counted.outcomes)
-        in_window = counted.seconds.total(start, end)
-        if counted.kind.reads:
-            reads += in_window
-        else:
-            writes += in_window
+        if alone or not counted.kind.untargeted:
+            overall.merge(counted.latencies)
+        if not counted.kind.untargeted:
+            entities.merge(counted.seconds)
+            in_window = counted.seconds.total(start, end)
+            reads += in_window if counted.kind.reads else 0
+            writes += 0 if counted.kind.reads else in_window
         operations.append(
             CountedOperation(
                 kind=label,

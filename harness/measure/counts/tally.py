@@ -17,6 +17,8 @@ from harness.model.outcome import THROTTLING_STATUSES, Attempt, AttemptKey, Outc
 AMOUNTS = ("entities", "entities_returned", "bytes_sent", "bytes_received")
 """The numbers of a result that are added up: in each tally that has a field of the name."""
 SUMMED = ("operations", *AMOUNTS)
+_NO_ENTITIES = {name: 0 for name in AMOUNTS if name.startswith("entities")}
+"""What is added to the sums of a run where no document names a target."""
 _AMOUNTS_OF = {name: operator.attrgetter(name) for name in AMOUNTS}
 MOST_LABELS = 60
 """Names of operations that are counted separately; a partition counts the others as `FOLDED`."""
@@ -369,7 +371,7 @@ class Tally:
         kind, counts, series = self.kinds[label], self.counts, self.series
         sums = {name: sum(column) for name, column in columns.items()}
         number, entities = sums["operations"], sums["entities"]
-        add_sums(counts, sums)
+        add_sums(counts, {**sums, **_NO_ENTITIES} if kind.kind.untargeted else sums)
         add_sums(kind, sums)
         counts.attempts_ended += attempts
         kind.count += number
@@ -381,7 +383,7 @@ class Tally:
         if not outcome.succeeded:
             series["unsuccessful"].add_all(seconds, columns["operations"])
         if estimated:
-            counts.entities_estimated += entities
+            counts.entities_estimated += 0 if kind.kind.untargeted else entities
             kind.entities_estimated += entities
             kind.uncertain += number
 

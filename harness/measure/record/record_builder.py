@@ -166,7 +166,7 @@ def measured_fields(evidence: Evidence, hosts: Sequence[str] = ()) -> dict[str, 
     partitions = []
     for part in snapshot.partitions:
         several = part.partition.whole_table
-        target = None if several else partition_target
+        target = partition_target if part.partition.targeted else None
         units = part.request_units
         partitions.append(
             PartitionPart.recorded(

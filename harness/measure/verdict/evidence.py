@@ -24,9 +24,10 @@ from harness.measure.record.measured import (
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.throttling import silences_of, throttling_of
-from harness.model.figures import agreed, counted, milliseconds, number, of_core, percent
+from harness.model.figures import agreed, counted, listed, milliseconds, number, of_core, percent
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttled_of
+from harness.model.services import BESIDE
 from harness.model.services.service import CountedUnit, Service, Targets
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
@@ -95,6 +96,46 @@ def best_over(length_s: int) -> str:
     return f"best {min(10, length_s) or 10} s"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Untargeted:
+    """What a watched application asked of services that no document names a target for.
+
+    Attributes:
+        alone: Whether it asked for nothing else.
+        told: The requests, and the partition with most of them, as a sentence if any.
+        refused: What was throttled, likewise, with a blank before it.
+    """
+
+    alone: bool = False
+    told: tuple[str, ...] = ()
+    refused: str = ""
+
+
+NOTHING_UNTARGETED = Untargeted()
+
+
+def untargeted_in(whole: Snapshot, targeted: Snapshot) -> Untargeted:
+    """What ``whole`` has besides ``targeted``."""
+    attempts = whole.counts.attempts - targeted.counts.attempts
+    if not attempts:
+        return NOTHING_UNTARGETED
+    services = {one.beside: one.partitions for one in BESIDE if not one.documented}
+    who = listed([*services.values()])
+    parts = [part for part in whole.partitions if part.partition.table in services]
+    requests = whole.counts.operations - targeted.counts.operations
+    told = f"{counted(requests, 'request')} about {who}"
+    # None has a row of its own if all are folded together with others.
+    if (most := max(parts, key=lambda part: part.entities, default=None)) is not None:
+        told += f", up to {number(most.entities_per_s.best_1s)} in a second for {most.key!r}"
+    refused, of = whole.throttled - targeted.throttled, counted(attempts, "attempt")
+    was = f" {refused:,} of {of} on {who} {agreed(refused, 'was', 'were')} throttled."
+    return Untargeted(
+        alone=not targeted.counts.attempts,
+        told=(f"{told}. The documents name no target for {who}.",),
+        refused=f"{was} No limit of {who} is known." if refused else "",
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The input of a verdict. Figures of several workers are sums over all of them.
@@ -109,6 +150,7 @@ class Evidence:
         searched: True if a search changed the rate: figures cover all of its steps.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         enforced: The limits of the stand-in that answered, and what they refused.
+        untargeted: What ``snapshot`` leaves out, because no target is for it.
     """
 
     snapshot: Snapshot
@@ -129,6 +171,7 @@ class Evidence:
     watched: WatchedPart | None = None
     throughput: Throughput = UNKNOWN_THROUGHPUT
     enforced: EnforcedPart | None = None
+    untargeted: Untargeted = NOTHING_UNTARGETED
 
     @property
     def unit(self) -> CountedUnit:

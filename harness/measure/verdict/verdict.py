@@ -29,7 +29,7 @@ from harness.measure.verdict.observations import (
 from harness.measure.verdict.request_units import Usage, throttled_by_units
 from harness.model.figures import agreed, counted, milliseconds, number, percent
 from harness.model.outcome import Scope, throttled_of
-from harness.model.target import TARGET_ENTITY_BYTES
+from harness.model.target import indicative
 
 THROTTLED_FROM = 0.001
 """Share of throttled attempts from which a run counts as throttled."""
@@ -111,11 +111,6 @@ LIMITERS = {
 """By `VerdictPart.limited_by`; what is not here is unknown."""
 
 
-def indicative(entity_bytes: int) -> bool:
-    """Whether targets, of 1 KiB, are only indicative; a size of 0 is unknown."""
-    return entity_bytes > 0 and not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
-
-
 def is_doubtful(verdict: VerdictPart) -> bool:
     """Whether it leaves open if a condition holds that depends on the rate."""
     users = verdict.result == VerdictResult.ENDPOINT_LIMITED and verdict.limited_by == "unknown"
@@ -132,12 +127,13 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     if failed and verdict.result == VerdictResult.FAILING:
         failed = f"{failures.cause}: {failed}"
     decisive = _DECISIVE.get(verdict.limited_by, _DECISIVE.get(verdict.result, _TELLING))
+    also += evidence.untargeted.refused
     told = {
         "sentence": f"{verdict.sentence}{also}",
         "why": verdict.why and f"{verdict.why}{also}",
         "footnote": _footnote(evidence, verdict),
         "failures": failed,
-        "evidence": sentences(evidence, decisive),
+        "evidence": (*sentences(evidence, decisive), *evidence.untargeted.told),
     }
     return verdict.model_copy(update=told)
 
@@ -162,6 +158,9 @@ def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
 def _finding(evidence: Evidence) -> VerdictPart:
     """The verdict without its evidence: the first one that applies, the most certain ones first."""
     throttled = evidence.snapshot.throttled_ratio >= THROTTLED_FROM
+    if evidence.untargeted.alone and not evidence.cut_short_by:
+        told = evidence.untargeted.told[0]
+        return _verdict(VerdictResult.NO_TARGET, "unknown", f"No target: {told}")
     if (lack := evidence.shortcoming) is not None:
         also = f"; {throttled_words(evidence.snapshot)}" if throttled else ""
         return _reasoned(VerdictResult.INCONCLUSIVE, "unknown", f"{lack}{also}.")

@@ -21,7 +21,7 @@ from harness.model.entity import MAX_TRANSACTION_OPERATIONS
 from harness.model.errors import SetupError
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
-from harness.model.operation import FOLDED, ON_MESSAGES, Kind
+from harness.model.operation import BESIDE_ROWS, FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.target import UNKNOWN_THROUGHPUT
 from harness.profile.checks.prediction import KeyRanges, longest_bytes
@@ -46,7 +46,7 @@ _MOST_KEYS = 5_000
 def seen_in(record: RunRecord) -> Seen:
     """What the practices are compared with."""
     profile = _profile_of(record)
-    on_tables = [part for part in record.operations if _kind_of(part) not in ON_MESSAGES]
+    on_tables = [part for part in record.operations if _kind_of(part) not in BESIDE_ROWS]
     looked_at = on_tables or record.operations
     operations = sum(part.count for part in record.operations)
     entities = sum(part.entities for part in record.operations)
@@ -194,8 +194,8 @@ def _design_of(profile: Profile) -> KeyDesign | None:
 
 
 def _single(record: RunRecord) -> Iterator[PartitionPart]:
-    """The partitions, without queries over several of them."""
-    return (part for part in record.partitions if not part.partition.whole_table)
+    """The partitions that a target can be for, without queries over several of them."""
+    return (part for part in record.partitions if part.partition.targeted)
 
 
 def _kind_of(part: OperationPart) -> str:
@@ -212,7 +212,7 @@ def _writes(record: RunRecord, design: KeyDesign | None) -> WritesPart | None:
     if design is None:
         return None
     most_rows = design.rows.most
-    writes = [part for part in record.operations if _kind_of(part) not in _READS | ON_MESSAGES]
+    writes = [part for part in record.operations if _kind_of(part) not in _READS | BESIDE_ROWS]
     inserts = [part.kind for part in writes if part.type == Kind.INSERT]
     others = [part.kind for part in writes if part.type not in (Kind.INSERT, Kind.TRANSACTION)]
     seconds = sum(point.width_s for point in record.series) or 1

@@ -17,7 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
-from harness.model.operation import FOLDED, ON_MESSAGES, Kind
+from harness.model.operation import BESIDE_ROWS, FOLDED, ON_MESSAGES, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
@@ -326,7 +326,8 @@ class Seen:
     @property
     def most_throttled(self) -> PartitionPart | None:
         """The partition with the most throttled attempts; None without any."""
-        parts = () if self.record is None else self.record.partitions
+        every = () if self.record is None else self.record.partitions
+        parts = [part for part in every if part.partition.documented]
         return max(filter(_refused, parts), key=_refused, default=None)
 
     @property
@@ -343,7 +344,7 @@ class Seen:
         record = self.record
         if record is None:
             return False
-        each = [_refused(part) for part in record.partitions if not part.partition.whole_table]
+        each = [_refused(part) for part in record.partitions if part.partition.targeted]
         return len(each) > 1 and of_one_partition(each, sum(record.throttled.values()))
 
     @property
@@ -354,9 +355,10 @@ class Seen:
     @property
     def limited_in(self) -> LimitUnit:
         """What the limits of the service count, by which practices apply."""
-        if self.record is not None and self.labels and self.labels <= ON_MESSAGES:
-            # An application that was watched used queues alone.
-            return LimitUnit.MESSAGES
+        if self.record is not None and self.labels and self.labels <= BESIDE_ROWS:
+            # An application that was watched used no table.
+            on_messages = not self.labels.isdisjoint(ON_MESSAGES)
+            return LimitUnit.MESSAGES if on_messages else LimitUnit.UNDOCUMENTED
         return (self.without_rows or self.service).limits
 
     @property

@@ -7,11 +7,11 @@ import itertools
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import NEAR_FROM
 from harness.measure.verdict.observations import SUDDEN_S
-from harness.measure.verdict.verdict import indicative
 from harness.model.figures import counted, number, percent
 from harness.model.services import USUAL
 from harness.model.services.service import Targets
 from harness.model.sessions import session_named
+from harness.model.target import indicative
 from harness.profile.checks.seen import Seen
 from harness.profile.practices.practice import (
     CHECKLIST,

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.verdict import VerdictResult, indicative
+from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import agreed, counted, listed, number, percent
+from harness.model.target import indicative
 from harness.report.compare.differences import (
     FEW_REPEATS,
     MANY_TIMES,

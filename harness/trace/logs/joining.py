@@ -35,7 +35,7 @@ JOINED_WITHIN_S = 130.0
 MOST_PENDING = 10_000
 
 _KINDS = {
-    **{kind.logged_as.lower(): kind for kind in Kind if not kind.on_messages},
+    **{kind.logged_as.lower(): kind for kind in Kind if kind.on_rows},
     "getentity": Kind.POINT_QUERY,
 }
 _SUCCESSES = ("Success", "SASSuccess", "AnonymousSuccess", "OAuthSuccess")

@@ -157,7 +157,7 @@ def test_anything_else_asks_for_one(kind: Kind) -> None:
 @pytest.mark.parametrize("outcome", list(Outcome))
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> None:
-    """Writes count with success alone, point queries also for nothing, queries for scans.
+    """Writes count with success alone, other reads also for nothing, queries for scans.
 
     A get and a peek of messages count what came, as queries do.
     """
@@ -169,7 +169,7 @@ def test_an_operation_counts_by_how_it_ended(kind: Kind, outcome: Outcome) -> No
     expected = 0
     if kind is Kind.QUERY or kind.receives:
         expected = 33
-    elif outcome.succeeded or (kind is Kind.POINT_QUERY and outcome is Outcome.NOT_FOUND):
+    elif outcome.succeeded or (kind.reads and outcome is Outcome.NOT_FOUND):
         expected = 7 if kind is Kind.TRANSACTION else 1
     assert entity_count(operation, outcome, 33) == expected
 

@@ -172,9 +172,12 @@ def test_every_kind_has_every_trait() -> None:
     upserts = {Kind.UPSERT_MERGE, Kind.UPSERT_REPLACE}
     updates = {Kind.UPDATE_MERGE, Kind.UPDATE_REPLACE}
     stores = {Kind.INSERT} | upserts | updates
+    blob_reads = {Kind.GET_BLOB, Kind.GET_BLOB_PROPERTIES, Kind.LIST_BLOBS}
+    blobs = {kind for kind in Kind if "blob" in kind or "block" in kind} | {Kind.PUT_PAGE}
     assert having == {
-        "reads": {Kind.POINT_QUERY, Kind.QUERY} | receiving,
+        "reads": {Kind.POINT_QUERY, Kind.QUERY} | receiving | blob_reads,
         "on_messages": {Kind.PUT_MESSAGE} | receiving | held,
+        "untargeted": blobs,
         "receives": receiving,
         "part": stores | {Kind.DELETE},
         "stores": stores,
@@ -183,9 +186,12 @@ def test_every_kind_has_every_trait() -> None:
         "needs_row": updates | {Kind.DELETE},
         "merges": {Kind.UPSERT_MERGE, Kind.UPDATE_MERGE},
         "moves_rows": {Kind.INSERT, Kind.DELETE},
-        "doubles": {Kind.PUT_MESSAGE},
+        "doubles": {Kind.PUT_MESSAGE, Kind.APPEND_BLOCK},
         "tallied_as": {Kind.PUT_MESSAGE, Kind.GET_MESSAGES, Kind.DELETE_MESSAGE},
-        "disputed": {Kind.INSERT, Kind.DELETE, Kind.TRANSACTION} | updates | held,
+        "disputed": {Kind.INSERT, Kind.DELETE, Kind.TRANSACTION}
+        | updates
+        | held
+        | (blobs - blob_reads),
         "logged_as": set(Kind),
         "method": set(Kind),
     }

@@ -87,7 +87,7 @@ REFUSED = attempt(fault=Fault.REFUSED)
         # What no table service answers is unexpected; no status and no fault is a defect.
         (100, "", UPSERT, (), Outcome.UNEXPECTED),
         (302, "", UPSERT, (), Outcome.UNEXPECTED),
-        (304, "", READ, (), Outcome.UNEXPECTED),
+        (304, "", READ, (), Outcome.PRECONDITION),
         (600, "", UPSERT, (), Outcome.UNEXPECTED),
         (999, "", BATCH, (), Outcome.UNEXPECTED),
         (0, "", UPSERT, (), Outcome.DEFECT),

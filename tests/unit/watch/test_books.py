@@ -55,9 +55,9 @@ class Together:
         self.joining.finish()
         books: list[Books] = [self.joining.books, *(one.books for one in self.observers)]
         for one in books:
-            delta, tally, _ = one.drain(ended=True)
-            self.ledger.merge(delta)
-            self.tally.merge(tally)
+            drained = one.drain(ended=True)
+            self.ledger.merge(drained.delta)
+            self.tally.merge(drained.tally)
         return self.ledger.snapshot(start=0, end=0)
 
 

@@ -229,7 +229,8 @@ def test_a_proxy_leaves_the_account_and_takes_its_secrets() -> None:
         ("intra.example, .windows.net", "intra.example,localhost,127.0.0.1,::1"),
         ("*", "localhost,127.0.0.1,::1"),
         ("acme.table.core.windows.net:443,localhost", "localhost,127.0.0.1,::1"),
-        (".blob.core.windows.net", ".blob.core.windows.net,localhost,127.0.0.1,::1"),
+        (".blob.core.windows.net", "localhost,127.0.0.1,::1"),
+        (".file.core.windows.net", ".file.core.windows.net,localhost,127.0.0.1,::1"),
     ],
 )
 def test_no_exception_keeps_a_table_endpoint_from_the_proxy(given: str, made: str) -> None:

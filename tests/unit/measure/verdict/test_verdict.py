@@ -22,13 +22,14 @@ from harness.measure.record.record_builder import (
     broken_invariants,
 )
 from harness.measure.verdict.conditions import ConditionResult, parse_condition
-from harness.measure.verdict.verdict import VerdictResult, exit_code, indicative, judge
+from harness.measure.verdict.verdict import VerdictResult, exit_code, judge
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Outcome, Scope
 from harness.model.services import SERVICES
 from harness.model.services.cosmos import COSMOS
 from harness.model.services.service import Service
 from harness.model.services.storage import STORAGE
+from harness.model.target import indicative
 from harness.report.headline import headline
 from tests.support.evidence import START, evidence, recorded, snapshot_of
 from tests.support.results import done
