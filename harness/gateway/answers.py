@@ -28,6 +28,10 @@ class UpstreamBroken(Exception):
     """There was no complete response; the endpoint may have executed the request."""
 
 
+class ClientBroke(UpstreamBroken):
+    """The client broke off while it sent a request, which may have been executed."""
+
+
 class BodyRest(Protocol):
     """The pieces of a large body after its beginning."""
 

@@ -20,6 +20,7 @@ import httptools
 
 from harness.gateway.answers import BodyRest, UpstreamBroken
 from harness.gateway.headers import Headers
+from harness.gateway.large_answers import HELD_BYTES, ArrivingBody
 from harness.gateway.messages import (
     LAST_CHUNK,
     MAX_BODY_BYTES,
@@ -45,6 +46,8 @@ _LINGERING_S = 2.0
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 Handle = Callable[[Request], Awaitable[Reply]]
+Streams = Callable[[str, str], bool]
+"""Whether the body of a request to a target and a host is passed on before it is complete."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +76,10 @@ class ClientConnection(asyncio.Protocol):
         opened: set[ClientConnection],
         times: ClientTimes,
         scheme: str,
+        streams: Streams = lambda target, host: False,
     ) -> None:
         self._handle = handle
+        self._streams = streams
         self._opened = opened
         self._times = times
         self._scheme = scheme
@@ -88,6 +93,7 @@ class ClientConnection(asyncio.Protocol):
         self._in_message = self._in_head = False
         self._head_bytes = 0
         self._headers: Headers | None = None
+        self._rest: ArrivingBody | None = None
         self._new_message()
         self.gone = self.ended_input = False
 
@@ -162,7 +168,8 @@ class ClientConnection(asyncio.Protocol):
         if self._offers_upgrade():
             return
         if b"expect" in headers.by_name and headers["Expect"].lower() == "100-continue":
-            if int(headers.get("Content-Length", "0")) > MAX_BODY_BYTES:
+            large = int(headers.get("Content-Length", "0")) > MAX_BODY_BYTES
+            if large and not self._streamed():
                 self._refuse_rest(Defect.BODY_TOO_LARGE)
             elif self._waiting or self._handling:
                 self._continue_due = True
@@ -172,7 +179,17 @@ class ClientConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         self._deadline_s = self._loop.time() + self._times.body_s
-        if self._body_bytes <= MAX_BODY_BYTES:
+        if self._rest is not None:
+            self._rest.add(body)
+            if self._rest.full and not self._reading_paused:
+                self._reading_paused = True
+                self._transport.pause_reading()
+        elif self._body_bytes > HELD_BYTES and self._streamed():
+            self._body.append(body)
+            self._rest = ArrivingBody(self._resume_body)
+            self._take(None)
+            self._in_message = True
+        elif self._body_bytes <= MAX_BODY_BYTES:
             self._body.append(body)
         elif self._body_bytes > _MAX_DISCARDED_BYTES:
             self._refuse_rest(Defect.BODY_TOO_LARGE)
@@ -180,7 +197,16 @@ class ClientConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if not self._reading or self._offers_upgrade():
             return
+        if self._rest is not None:
+            self._rest.end()
+            self._rest, self._in_message, self._deadline_s = None, False, math.inf
+            return
+        if "Transfer-Encoding" in (self._headers or ()) and self._streamed():
+            # A service may refuse chunks.
+            self._rest = ArrivingBody(self._resume_body)
+            self._rest.end()
         self._take(Defect.BODY_TOO_LARGE if self._body_bytes > MAX_BODY_BYTES else None)
+        self._rest = None
 
     # What the server calls.
 
@@ -212,7 +238,22 @@ class ClientConnection(asyncio.Protocol):
         self._headers = None
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self._rest = None
+        self._streaming: bool | None = None
         self._keep_alive = False
+
+    def _streamed(self) -> bool:
+        """Whether the body of the request that is read is passed on as it comes."""
+        if self._streaming is None:
+            headers = self._headers or Headers(self._fields)
+            target = _target_and_host(self._url.decode("latin-1"), headers)
+            self._streaming = self._streams(*target)
+        return self._streaming
+
+    def _resume_body(self) -> None:
+        """Read on after a body that was passed on too slowly."""
+        if self._reading_paused and len(self._waiting) < _MOST_WAITING and not self.gone:
+            self._resume_reading()
 
     def _take(self, defect: Defect | None) -> None:
         """Queue the request that was read, complete or not."""
@@ -234,6 +275,7 @@ class ClientConnection(asyncio.Protocol):
                 self._parser.get_http_version(),
                 self,
                 defect,
+                self._rest,
             )
         )
         self._deadline_s = math.inf
@@ -248,12 +290,17 @@ class ClientConnection(asyncio.Protocol):
             self._reading = False
             self._unread = True
             self._keep_alive = False
-            self._take(defect)
+            if self._rest is None:
+                self._take(defect)
+            else:
+                self._rest.end(broken=True)
 
     def _end_of_input(self) -> None:
         if self._reading:
             self._reading = False
-            if self._in_message:
+            if self._rest is not None:
+                self._rest.end(broken=True)
+            elif self._in_message:
                 self._take(Defect.BROKEN_OFF)
         self._wake()
 
@@ -317,7 +364,12 @@ class ClientConnection(asyncio.Protocol):
         return bool(self._waiting)
 
     async def _send(self, request: Request, reply: Reply) -> None:
-        answer = reply.answer
+        answer, body = reply.answer, request.rest
+        if body is not None and not body.complete:
+            # The answer came first.
+            self._reading = request.keep_alive = False
+            self._unread = True
+            body.close()
         if self.gone:
             if answer is not None and answer.rest is not None:
                 answer.rest.close()

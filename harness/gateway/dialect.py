@@ -84,13 +84,15 @@ class Dialect:
         """Whether a target with an account in its path is in this dialect for certain."""
         return False
 
-    def signed(self, method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
+    def signed(
+        self, method: str, account: str, target: str, headers: Headers, length: int | None
+    ) -> str:
         """The text that Shared Key signs, for a target with the account in it."""
         path, _, query = target.partition("?")
         comp = next((part for part in query.split("&") if part.startswith("comp=")), "")
         signed = f"{path}?{comp}" if comp else path
-        content_type, date = headers.get("Content-Type", ""), headers["x-ms-date"]
-        return f"{method}\n\n{content_type}\n{date}\n/{account}{signed}"
+        lines = [headers.get(name, "") for name in ("Content-MD5", "Content-Type", "x-ms-date")]
+        return "\n".join([method, *lines, f"/{account}{signed}"])
 
     def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
         """Parse a request, with what its limits need."""
@@ -139,10 +141,12 @@ class XmlDialect(Dialect):
     def __init__(self, *, in_path: bool = True) -> None:
         self._in_path = in_path
 
-    def signed(self, method: str, account: str, target: str, headers: Headers, body: bytes) -> str:
+    def signed(
+        self, method: str, account: str, target: str, headers: Headers, length: int | None
+    ) -> str:
         path, _, query = target.partition("?")
         lines = [method, *(headers.get(name, "") for name in _SIGNED)]
-        lines[1 + _SIGNED.index("Content-Length")] = str(len(body) or "")
+        lines[1 + _SIGNED.index("Content-Length")] = str(length or "")
         fields = [(name.decode().lower(), text.decode("latin-1")) for name, text in headers.fields]
         own = {name: text.strip() for name, text in fields if name.startswith("x-ms-")}
         lines += [f"{name}:{own[name]}" for name in sorted(own)]

@@ -27,7 +27,7 @@ from harness.gateway.answers import GatewayAnswer
 from harness.gateway.client import ClientConnection
 from harness.gateway.dialect import Dialect
 from harness.gateway.headers import Headers
-from harness.gateway.messages import MAX_HEAD_BYTES
+from harness.gateway.messages import MAX_HEAD_BYTES, RequestRest
 from harness.gateway.upstream import Upstream
 from harness.model.hosts import is_loopback
 
@@ -51,11 +51,11 @@ _UNREACHABLE = (
     b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
     b"Connection: close\r\n\r\n%b"
 )
-_SIGNED = frozenset((b"authorization", b"content-md5", b"date", b"x-ms-date"))
-"""Fields that a new signature replaces or would have to cover."""
+_SIGNED = frozenset((b"authorization", b"date", b"x-ms-date"))
+"""Fields that a new signature replaces."""
 Sign = Callable[[str], str]
-SignedText = Callable[[str, str, str, Headers, bytes], str]
-"""Returns the text for method, account, target, header fields and body."""
+SignedText = Callable[[str, str, str, Headers, int | None], str]
+"""Returns the text for method, account, target, header fields and length of the body."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +99,21 @@ class AccountUpstream:
         self._sign, self._text_of = sign, text_of
 
     def ask(
-        self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes,
+        host: str = "",
+        rest: RequestRest | None = None,
     ) -> Awaitable[GatewayAnswer]:
         target = self.path + target
         fields = [field for field in headers.fields if field[0].lower() not in _SIGNED]
         fields.append((b"x-ms-date", email.utils.formatdate(usegmt=True).encode()))
-        text = self._text_of(method, self._account, target, Headers(fields), body)
+        length = len(body) if rest is None else headers.get("Content-Length")
+        text = self._text_of(method, self._account, target, Headers(fields), length and int(length))
         fields.append((b"Authorization", self._sign(text).encode()))
-        return self._ask(method, target, Headers(fields), body, host)
+        return self._ask(method, target, Headers(fields), body, host, rest)
 
 
 class ForwardConnection(asyncio.Protocol):

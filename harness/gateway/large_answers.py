@@ -1,13 +1,17 @@
-"""Answers too large to be held: they are counted, and their links changed, piece by piece."""
+"""Bodies too large to be held, of requests and of answers, which pass piece by piece.
+
+Answers are counted on their way, and their links changed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import json
 import re
 from collections.abc import Callable, Mapping
 
-from harness.gateway.answers import BodyRest, UpstreamBroken
+from harness.gateway.answers import BodyRest, ClientBroke, UpstreamBroken
 from harness.gateway.counters import GONE, HALF
 from harness.gateway.reading import MESSAGE_START
 
@@ -15,6 +19,10 @@ from harness.gateway.reading import MESSAGE_START
 _KEY = re.compile(rb'"PartitionKey"\s?:\s?("(?:[^"\\]|\\.)*")')
 # A key of 1,024 characters, each written as two escapes, fits.
 _LONGEST_KEY_BYTES = 16 * 1024
+
+
+HELD_BYTES = 256 * 1024
+"""Of the body of a request that passes unread, so much is held until it is passed on."""
 
 
 class KeyScan:
@@ -135,3 +143,59 @@ class ReplacedRest:
 
     def close(self) -> None:
         self._rest.close()
+
+
+class ArrivingBody:
+    """The rest of a large body: a `RequestRest`. ``resume`` is called when there is room again."""
+
+    def __init__(self, resume: Callable[[], None]) -> None:
+        self.passed = 0
+        self.complete = False
+        self._resume = resume
+        self._pieces: collections.deque[bytes] = collections.deque()
+        self._held_bytes = 0
+        self._broken = self._closed = False
+        self._arrived: asyncio.Future[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        return self._held_bytes > HELD_BYTES
+
+    def add(self, piece: bytes) -> None:
+        if not self._closed:
+            self._pieces.append(piece)
+            self._held_bytes += len(piece)
+            self._wake()
+
+    def end(self, *, broken: bool = False) -> None:
+        """There is no further piece; ``broken``: although the body is not complete."""
+        self._broken = broken
+        self.complete = not broken
+        self._wake()
+
+    async def next_piece(self) -> bytes:
+        while not self._pieces:
+            if self._broken:
+                raise ClientBroke
+            if self.complete or self._closed:
+                return b""
+            self._arrived = asyncio.get_running_loop().create_future()
+            await self._arrived
+        was_full, piece = self.full, self._pieces.popleft()
+        self._held_bytes -= len(piece)
+        self.passed += len(piece)
+        if was_full and not self.full:
+            self._resume()
+        return piece
+
+    def close(self) -> None:
+        self._closed = True
+        self._pieces.clear()
+        self._held_bytes = 0
+        self._wake()
+        self._resume()
+
+    def _wake(self) -> None:
+        arrived, self._arrived = self._arrived, None
+        if arrived is not None and not arrived.done():
+            arrived.set_result(None)

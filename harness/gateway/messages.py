@@ -51,9 +51,30 @@ class Client(Protocol):
         """True if the client sends nothing more; it may still receive."""
 
 
+class RequestRest(Protocol):
+    """The pieces of a large body of a request after its beginning, as they arrive."""
+
+    passed: int
+    """The bytes of the pieces so far."""
+
+    async def next_piece(self) -> bytes:
+        """Return the next piece; empty at the end.
+
+        Raises:
+            ClientBroke: the client broke off.
+        """
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it has arrived."""
+
+    def close(self) -> None:
+        """Give up the pieces that are left."""
+
+
 @dataclasses.dataclass(slots=True)
 class Request:
-    """One request with its complete body.
+    """One request with its complete body, or the beginning of a large one.
 
     Attributes:
         target: Path and query, percent-encoded; ``*`` or HOST:PORT for OPTIONS and CONNECT.
@@ -64,6 +85,7 @@ class Request:
         version: HTTP version, such as 1.1.
         client: Who sent it.
         defect: Why it cannot be executed; None usually.
+        rest: The pieces of a large body after its beginning; None if ``body`` is complete.
     """
 
     method: str
@@ -76,6 +98,12 @@ class Request:
     version: str
     client: Client
     defect: Defect | None = None
+    rest: RequestRest | None = None
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of its body, as far as they have arrived."""
+        return len(self.body) + (0 if self.rest is None else self.rest.passed)
 
 
 class ReplyEnd(enum.Enum):
@@ -175,16 +203,24 @@ def response_head(request: Request, answer: GatewayAnswer) -> tuple[bytes, Frami
 
 
 def request_head(
-    method: str, target: str, host: str, headers: Headers, length: int | None
+    method: str,
+    target: str,
+    host: str,
+    headers: Headers,
+    length: int | None,
+    *,
+    chunked: bool = False,
 ) -> bytes:
     """Return the head of a request to the endpoint, whose target is percent-encoded.
 
-    ``length`` is that of the body; None for no Content-Length.
+    ``length`` is that of the body; None for no Content-Length, or for a body in chunks.
     """
     first = f"{method} {target} HTTP/1.1\r\nHost: {host}".encode("latin-1")
     lines = [first, *headers.passed_on(NOT_SENT_ON)]
     if length is not None:
         lines.append(b"Content-Length: %d" % length)
+    elif chunked:
+        lines.append(b"Transfer-Encoding: chunked")
     lines.append(b"\r\n")
     return b"\r\n".join(lines)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from harness.gateway import answers
 from harness.gateway.addresses import COUNTERS_PATH, METRICS_PATH
 from harness.gateway.answers import (
+    ClientBroke,
     CorsAnswers,
     GatewayAnswer,
     Unpassed,
@@ -143,17 +144,26 @@ class Proxy:
         service = beside_at(host)
         return None if service is None else self._beside.get(service.server)
 
+    def _spoken(self, target: str, host: str, server: Server | None) -> Dialect:
+        """The dialect of a request; for ``server`` see `handle`."""
+        dialect = self._beside.get(server) if server else self._only
+        if dialect is None or dialect is self._dialect:
+            dialect = self._dialect_at(host) or self._dialect
+            for one in self._beside.values():
+                if one.shown_by(target):
+                    return one
+        return dialect
+
+    def streams(self, target: str, host: str, *, server: Server | None = None) -> bool:
+        """Whether a large body of a request is passed on as it comes; see `Dialect.opaque`."""
+        return self._spoken(target, host, server).opaque
+
     async def handle(self, request: Request, *, server: Server | None = None) -> Reply:
         """Handle a request; ``server`` tells that it came to an address for that one alone."""
         target = request.target
         if target.startswith("/-/") and request.defect is None:
             return Reply(answer=self._page(request))
-        dialect = self._beside.get(server) if server else self._only
-        if dialect is None or dialect is self._dialect:
-            dialect = self._dialect_at(request.host) or self._dialect
-            for one in self._beside.values():
-                if one.shown_by(target):
-                    dialect = one
+        dialect = self._spoken(target, request.host, server)
         if request.defect is not None or not _is_target(request):
             return self._refuse_defect(request, dialect)
         body = b"" if dialect.opaque else _unpacked(request)
@@ -240,9 +250,11 @@ class Proxy:
             return await self._ask(received)
         except UpstreamMissing as error:
             return self._missing(received, str(error))
-        except UpstreamBroken:
+        except UpstreamBroken as error:
             self._model.lost(received.asked)
-            self._count(received, Disposition("fault", RESET, Scope.NONE, "upstream", UNANSWERED))
+            by_client = isinstance(error, ClientBroke)
+            sent, rule = (GONE, "client") if by_client else (RESET, "upstream")
+            self._count(received, Disposition("fault", sent, Scope.NONE, rule, UNANSWERED))
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
@@ -269,7 +281,7 @@ class Proxy:
         body = request.body
         if not dialect.opaque:
             body = dialect.body_for_azurite(headers, route.request_body(headers, body))
-        answer = await upstream.ask(method, target, headers, body, host)
+        answer = await upstream.ask(method, target, headers, body, host, request.rest)
         if self._only is None and upstream is self._upstream:
             server = server_answering(answer.headers.get("Server", ""))
             self._only = (server and self._beside.get(server)) or self._dialect

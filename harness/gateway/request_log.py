@@ -97,7 +97,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
                 "serverLatencyMs": took_ms,
                 "serviceType": received.dialect.server,
                 "operationCount": 0,
-                "requestBodySize": len(request.body),
+                "requestBodySize": request.body_bytes,
                 "responseBodySize": 0 if answer is None else answer.length or len(answer.body),
             },
         },

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 
 from harness.gateway.addresses import NO_UPSTREAM, address_of, check_upstream
-from harness.gateway.client import ClientConnection, ClientTimes, Handle
+from harness.gateway.client import ClientConnection, ClientTimes, Handle, Streams
 from harness.gateway.forward import ForwardConnection, Interception
 from harness.gateway.limits import GatewayLimits, Window
 from harness.gateway.model import Model
@@ -147,19 +147,21 @@ async def serve(
         )
 
         async def open_listener(
-            handle: Handle, bound: socket.socket, forwards: Interception | None
+            bound: socket.socket, forwards: Interception | None, server: Server | None = None
         ) -> None:
-            listener = _Listener(handle, bound, times or ClientTimes(), tls, forwards)
+            handle = functools.partial(proxy.handle, server=server)
+            streams = functools.partial(proxy.streams, server=server)
+            listener = _Listener(handle, streams, bound, times or ClientTimes(), tls, forwards)
             stack.push_async_callback(listener.finish)
             for task in (_keep_closed(listener, limits.faults.closed), listener.check()):
                 stack.callback(asyncio.create_task(task).cancel)
             await listener.open()
 
         scheme = "http" if tls is None else "https"
-        await open_listener(proxy.handle, bound, interception)
+        await open_listener(bound, interception)
         for one in beside:
             bound, elsewhere = _address(one.listen, shared=shared)
-            await open_listener(functools.partial(proxy.handle, server=one.server), bound, None)
+            await open_listener(bound, None, one.server)
             one.ready(f"{scheme}://{elsewhere}")
         ready(f"{scheme}://{address}")
         await stop.wait()
@@ -171,12 +173,13 @@ class _Listener:
     def __init__(
         self,
         handle: Handle,
+        streams: Streams,
         bound: socket.socket,
         times: ClientTimes,
         tls: ssl.SSLContext | None,
         interception: Interception | None,
     ) -> None:
-        self._handle = handle
+        self._handle, self._streams = handle, streams
         self._tls = tls
         self._interception = interception
         self._forwarded: set[ForwardConnection] = set()
@@ -233,7 +236,8 @@ class _Listener:
         return self._connection("http" if self._tls is None else "https")
 
     def _connection(self, scheme: str) -> ClientConnection:
-        return ClientConnection(self._handle, self._connections, self._times, scheme)
+        opened = self._connections
+        return ClientConnection(self._handle, opened, self._times, scheme, self._streams)
 
     def _stop_listening(self) -> None:
         if self._server is not None:

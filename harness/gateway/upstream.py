@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from harness.gateway.answers import GatewayAnswer, UpstreamBroken
+from harness.gateway.answers import ClientBroke, GatewayAnswer, UpstreamBroken
 from harness.gateway.headers import Headers
-from harness.gateway.messages import request_head
+from harness.gateway.messages import LAST_CHUNK, Framing, RequestRest, framed, request_head
 
 _CONNECTED_WITHIN_S = 10.0
 ANSWERED_WITHIN_S = 120.0
@@ -72,20 +72,36 @@ class Upstream:
             connection.close()
 
     async def ask(
-        self, method: str, target: str, headers: Headers, body: bytes, host: str = ""
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes,
+        host: str = "",
+        rest: RequestRest | None = None,
     ) -> GatewayAnswer:
         """Pass a request on, and return its response; an empty ``host`` is the endpoint's own.
 
+        ``rest`` is what follows ``body``; an answer that comes before its end is returned at once.
+
         Raises:
             UpstreamMissing: the request was not sent.
-            UpstreamBroken: there was no complete response.
+            UpstreamBroken: there was no complete response, or no complete request.
         """
         names = headers.by_name
         declared = bool(body) or b"content-length" in names or b"transfer-encoding" in names
         length = len(body) if declared else None
-        head = request_head(method, target, host or self.host, headers, length)
+        framing = Framing.LENGTH
+        if rest is not None:
+            length = int(headers["Content-Length"]) if b"content-length" in names else None
+            framing = Framing.CHUNKED if length is None else framing
+        chunked = framing is Framing.CHUNKED
+        head = request_head(method, target, host or self.host, headers, length, chunked=chunked)
         connection = self._kept() or await self._connected()
-        return await connection.ask(head + body, no_body=method == "HEAD")
+        answer = connection.ask(head + framed(framing, body), no_body=method == "HEAD")
+        if rest is not None:
+            await connection.send_rest(rest, framing)
+        return await answer
 
     def _kept(self) -> UpstreamConnection | None:
         while self.idle:
@@ -138,6 +154,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._rest: collections.deque[bytes] | None = None
         self._rest_bytes = 0
         self._rest_arrived: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
         self._broken: UpstreamBroken | None = None
         self._complete = self.usable = True
         self._paused = self._ends_with_connection = False
@@ -172,6 +189,36 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport.write(request)
         return answer
 
+    async def send_rest(self, rest: RequestRest, framing: Framing) -> None:
+        """Send the pieces of a large body as they come, until the end or until an answer comes.
+
+        Raises:
+            ClientBroke: the client broke off.
+        """
+        answer = self._answer
+        assert answer is not None
+        answer.add_done_callback(lambda _: rest.close())
+        try:
+            # The client may take its time.
+            self._deadline_s = math.inf
+            while piece := await rest.next_piece():
+                self._deadline_s = self._loop.time() + self._answered_within_s
+                self._transport.write(framed(framing, piece))
+                if self._writable is not None:
+                    await self._writable
+                self._deadline_s = math.inf
+        except ClientBroke:
+            self._complete = True
+            self.close()
+            raise
+        if answer.done() and not rest.complete:
+            # It cannot be told from the rest where the next request begins.
+            self.usable = False
+        elif framing is Framing.CHUNKED:
+            self._transport.write(LAST_CHUNK)
+        if not answer.done():
+            self._deadline_s = self._loop.time() + self._answered_within_s
+
     async def next_piece(self) -> bytes:
         assert self._rest is not None
         while not self._rest:
@@ -204,6 +251,14 @@ class UpstreamConnection(asyncio.Protocol):
 
     # What the event loop calls.
 
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+
     def data_received(self, data: bytes) -> None:
         if self._complete:
             # No request asked for this answer.
@@ -220,6 +275,7 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
         self._opened.discard(self)
+        self.resume_writing()
         if not self._complete and error is None and self._ends_with_connection:
             self._finish()
         else:

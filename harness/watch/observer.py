@@ -144,7 +144,9 @@ class Observer:
             if spelled != asked.spelled:
                 # Names of tables are case-insensitive.
                 asked = asked._replace(spelled=spelled)
-        sent, received_bytes = len(request.body), 0 if answer is None else len(answer.body)
+        sent, received_bytes = request.body_bytes, 0
+        if answer is not None:
+            received_bytes = len(answer.body) if answer.length is None else answer.length
         if _succeeded(disposition.sent):
             attempt = new_attempt(
                 status=int(disposition.sent),

@@ -282,7 +282,7 @@ def test_a_request_is_signed_with_its_headers_and_parameters() -> None:
     """The order is that of the documentation of Shared Key; parameters are decoded."""
     headers = Headers.of({"X-Ms-Version": "2024-05-04", "Content-Type": "application/xml"})
     target = "/acme/jobs/messages/1?visibilitytimeout=0&popreceipt=a%2Fb"
-    text = QueueDialect().signed("PUT", "acme", target, headers, b"<x/>")
+    text = QueueDialect().signed("PUT", "acme", target, headers, 4)
     assert text.split("\n") == [
         *("PUT", "", "", "4", "", "application/xml", "", "", "", "", "", ""),
         "x-ms-version:2024-05-04",
