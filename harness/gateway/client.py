@@ -20,7 +20,7 @@ import httptools
 
 from harness.gateway.answers import BodyRest, UpstreamBroken
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import HELD_BYTES, ArrivingBody
+from harness.gateway.large_bodies import HELD_BYTES, ArrivingBody
 from harness.gateway.messages import (
     LAST_CHUNK,
     MAX_BODY_BYTES,

@@ -17,7 +17,7 @@ import re
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import ReplacedRest
+from harness.gateway.large_bodies import ReplacedRest
 from harness.gateway.reading import unpacked
 from harness.model.hosts import host_of
 

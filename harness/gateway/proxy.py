@@ -31,7 +31,7 @@ from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Counters, Di
 from harness.gateway.dialect import Dialect, XmlDialect, dialect_of
 from harness.gateway.forward import AccountUpstream, Interception
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import CountedRest, KeyScan, MessageScan
+from harness.gateway.large_bodies import CountedRest, KeyScan, MessageScan
 from harness.gateway.limits import InjectedFault
 from harness.gateway.links import in_path, route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of

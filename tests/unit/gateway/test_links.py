@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import ReplacedRest
+from harness.gateway.large_bodies import ReplacedRest
 from harness.gateway.links import route_of
 
 INSIDE = "https://acme.table.core.windows.net"

@@ -15,7 +15,7 @@ from harness.endpoint.protocol.responses import read_error
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, Unpassed
 from harness.gateway.headers import Headers
-from harness.gateway.large_answers import MessageScan
+from harness.gateway.large_bodies import MessageScan
 from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
 from harness.gateway.model import Decision, Model
 from harness.gateway.queue_requests import (
