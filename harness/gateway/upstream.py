@@ -197,11 +197,19 @@ class UpstreamConnection(asyncio.Protocol):
         """
         answer = self._answer
         assert answer is not None
-        answer.add_done_callback(lambda _: rest.close())
+
+        def stop(_: asyncio.Future[GatewayAnswer]) -> None:
+            rest.close()
+            # An endpoint that has answered may read no more.
+            self.resume_writing()
+
+        answer.add_done_callback(stop)
+        # Before the end of the body nothing tells where the next request begins.
+        usable, self.usable = self.usable, False
         try:
             # The client may take its time.
             self._deadline_s = math.inf
-            while piece := await rest.next_piece():
+            while (piece := await rest.next_piece()) and not answer.done():
                 self._deadline_s = self._loop.time() + self._answered_within_s
                 self._transport.write(framed(framing, piece))
                 if self._writable is not None:
@@ -211,12 +219,10 @@ class UpstreamConnection(asyncio.Protocol):
             self._complete = True
             self.close()
             raise
-        if answer.done() and not rest.complete:
-            # It cannot be told from the rest where the next request begins.
-            self.usable = False
-        elif framing is Framing.CHUNKED:
-            self._transport.write(LAST_CHUNK)
         if not answer.done():
+            if framing is Framing.CHUNKED:
+                self._transport.write(LAST_CHUNK)
+            self.usable = usable
             self._deadline_s = self._loop.time() + self._answered_within_s
 
     async def next_piece(self) -> bytes:
@@ -347,6 +353,10 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _release(self) -> None:
         if self.usable:
+            if self._paused:
+                # The end of a large answer came with what paused it.
+                self._paused = False
+                self._transport.resume_reading()
             self.idle_since_s = self._loop.time()
             self._pool.idle.append(self)
         else:

@@ -37,6 +37,7 @@ _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re
 _DATE = re.compile(r"\w{3}, \d\d \w{3} 20[2-9]\d \d\d:\d\d:\d\d GMT")
 _RECEIPT = re.compile(r"(<PopReceipt>|pop_receipt': '|popReceipt\":\")[\w+/=]+")
 _DATETIME = re.compile(r"datetime\.datetime\(20[2-9]\d,(?: \d+,)+ tzinfo=[\w.]+\)")
+_ETAG = re.compile(r"0x[0-9A-F]{13,16}\b")
 _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>")
 _PART_STATUS = re.compile(rb"^HTTP/1\.1 (\d{3})", re.MULTILINE)
 
@@ -101,6 +102,7 @@ class Answer:
 
 def _plain(text: str, authority: str) -> str:
     text = _TIME.sub("<time>", _DATE.sub("<date>", text.replace(authority, "<host>")))
+    text = _ETAG.sub("<etag>", text)
     return _ID.sub("<id>", _RECEIPT.sub(r"\1<receipt>", text))
 
 
@@ -142,6 +144,12 @@ def gateway_counts(counters: bytes) -> Counts:
     return found
 
 
+def _content_of(response: Any) -> bytes:
+    """The body of a response, of which SDKs have two forms."""
+    content: bytes = response.content if hasattr(response, "content") else response.body()
+    return content
+
+
 class Recorder:
     """Keeps the answers to the step in hand, and what each step returned or raised."""
 
@@ -151,8 +159,8 @@ class Recorder:
         self.results: list[str] = []
         self.step: Step | None = None
 
-    def note(self, request: Any, response: Any) -> None:
-        """Keep an answer."""
+    def note(self, request: Any, response: Any, *, streamed: bool = False) -> None:
+        """Keep an answer; one that is ``streamed`` has no body here, which its result tells."""
         assert self.step is not None
         step, name = self.step, "x-ms-client-request-id"
         echoed = response.headers.get(name)
@@ -163,7 +171,7 @@ class Recorder:
                 partition=step.partition,
                 status=response.status_code,
                 headers=tuple(response.headers.items()),
-                body=response.content,
+                body=b"" if streamed else _content_of(response),
                 same_id=None if echoed is None else echoed == request.headers.get(name),
             )
         )
@@ -248,8 +256,10 @@ class SyncTransport(RequestsTransport):  # type: ignore[misc]
 
     def send(self, request: Any, **said: Any) -> Any:
         response = super().send(request, **said)
-        if said.get("stream"):
+        streamed = bool(said.get("stream"))
+        if streamed and hasattr(response, "read"):
             # The answer to a transaction.
             response.read()
-        self._recorder.note(request, response)
+            streamed = False
+        self._recorder.note(request, response, streamed=streamed)
         return response

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from azure.core.exceptions import ResourceExistsError
 from azure.storage.blob import (
     AccountSasPermissions,
     ContainerClient,
@@ -95,6 +96,26 @@ def test_large_blobs_take_no_memory(gateway: GatewayProcess, blobs: AzuriteProce
     told = Told(gateway).by("partition", "sent", table="(blobs)")
     assert told["large/a", "201"] == 1
     assert told["large/a", "206"] == 1
+
+
+def test_a_connection_serves_again_after_a_large_answer(
+    gateway: GatewayProcess, blobs: AzuriteProcess
+) -> None:
+    """The end of an answer may come while the gateway does not read on.
+
+    Bounds: thirty answers of 12 MiB, some seconds.
+    """
+    with container(gateway, blobs, "again") as client:
+        client.create_container()
+        client.upload_blob("a", b"x" * (12 * MIB))
+        began_s = time.monotonic()
+        for _ in range(30):
+            assert len(client.download_blob("a").readall()) == 12 * MIB
+            assert client.get_blob_client("a").exists()
+            with pytest.raises(ResourceExistsError):
+                # Azurite answers before it has read all.
+                client.upload_blob("a", b"y" * (12 * MIB))
+        assert time.monotonic() - began_s < 60.0
 
 
 def test_a_client_waits_for_the_invitation(gateway: GatewayProcess, blobs: AzuriteProcess) -> None:
