@@ -6,9 +6,10 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S, is_near
-from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
-from harness.model.figures import counted, number, of_core, percent, request_units
+from harness.measure.verdict.verdict import GENERATOR, LIMITERS, THROTTLED_FROM, VerdictResult
+from harness.model.figures import counted, listed, number, of_core, percent, request_units
 from harness.model.outcome import Scope
+from harness.model.services import BESIDE
 from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
@@ -85,6 +86,10 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.OVER_TARGET:
         return _over(record)
     if verdict.result == VerdictResult.NO_TARGET:
+        if record.watched is not None:
+            # No sum has what it asked for.
+            stored = listed([one.partitions for one in BESIDE if not one.documented])
+            return f"The documents name no target for {stored}."
         stored = record.endpoint.service.partitions
         return f"{_calm(record)}. The documents name no target for {stored}."
     return verdict.why or verdict.sentence
@@ -196,7 +201,9 @@ def _at(record: RunRecord, limit: float | None) -> str:
 
 def _calm(record: RunRecord) -> str:
     if record.throttled_ratio:
-        return f"Only {percent(record.throttled_ratio)} of the attempts were throttled"
+        # Of what has no target there may be more.
+        only = "Only " if record.throttled_ratio < THROTTLED_FROM else ""
+        return f"{only}{percent(record.throttled_ratio)} of the attempts were throttled"
     rate = f"{judged_sign(record)}{number(account_rate(record))}"
     return f"Nothing was throttled at {rate} {unit_of(record)}"
 

@@ -125,7 +125,8 @@ def untargeted_in(whole: Snapshot, targeted: Snapshot) -> Untargeted:
     requests = whole.counts.operations - targeted.counts.operations
     told = f"{counted(requests, 'request')} about {who}"
     # None has a row of its own if all are folded together with others.
-    if (most := max(parts, key=lambda part: part.entities, default=None)) is not None:
+    most = max(parts, key=lambda part: part.entities, default=None)
+    if most is not None and most.entities:
         told += f", up to {number(most.entities_per_s.best_1s)} in a second for {most.key!r}"
     refused, of = whole.throttled - targeted.throttled, counted(attempts, "attempt")
     was = f" {refused:,} of {of} on {who} {agreed(refused, 'was', 'were')} throttled."

@@ -11,13 +11,15 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.core.pipeline.transport import RequestsTransport
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient, BlobType, LinearRetry
+from azure.storage.blob import BlobClient, BlobServiceClient, BlobType, LinearRetry
 from azure.storage.queue import QueueServiceClient
 
 NAMES = (
@@ -86,6 +88,24 @@ class Noting(RequestsTransport):  # type: ignore[misc]
         return response
 
 
+def surely(call: Callable[[], Any]) -> Any:
+    """Call again after what an application would try again: its SDK has given up."""
+    for _ in range(9):
+        try:
+            return call()
+        except ResourceNotFoundError:
+            raise
+        except AzureError:
+            continue
+    return call()
+
+
+def content_of(blob: BlobClient) -> bytes:
+    """The whole content of a blob."""
+    content: bytes = blob.download_blob().readall()
+    return content
+
+
 def work(connection_string: str, size: int) -> None:
     """Write, read, change, list and delete blobs, and put a message and an entity for each."""
     noting = [Noting(), Noting(), Noting()]
@@ -112,29 +132,32 @@ def work(connection_string: str, size: int) -> None:
         noting[1].step = "put_message", "(queues)/orders"
         for number, name in enumerate(NAMES):
             for row in range(10):
-                table.create_entity({"PartitionKey": "all", "RowKey": f"{number}-{row}"})
-            queue.send_message(name)
+                row_of = {"PartitionKey": "all", "RowKey": f"{number}-{row}"}
+                surely(partial(table.create_entity, row_of))
+            surely(partial(queue.send_message, name))
             blob = container.get_blob_client(name)
-            blob.upload_blob(b"x" * number)
-            blob.get_blob_properties()
-            blob.set_blob_metadata({"a": "b"})
-            assert blob.download_blob().readall() == b"x" * number
+            surely(partial(blob.upload_blob, b"x" * number))
+            surely(blob.get_blob_properties)
+            surely(partial(blob.set_blob_metadata, {"a": "b"}))
+            assert surely(partial(content_of, blob)) == b"x" * number
             with contextlib.suppress(ResourceNotFoundError):
-                container.get_blob_client(f"{name} missing").download_blob()
+                surely(container.get_blob_client(f"{name} missing").download_blob)
         large = container.get_blob_client("large")
-        large.upload_blob(os.urandom(size), overwrite=True)
-        assert len(large.download_blob().readall()) == size
+        surely(partial(large.upload_blob, os.urandom(size), overwrite=True))
+        assert len(surely(partial(content_of, large))) == size
         log = container.get_blob_client("log")
-        log.create_append_blob()
+        surely(log.create_append_blob)
         for number in range(5):
-            log.append_block(f"line {number}\n".encode())
+            surely(partial(log.append_block, f"line {number}\n".encode()))
         page = container.get_blob_client("page")
-        page.upload_blob(b"\0" * 1024, blob_type=BlobType.PAGEBLOB)
-        snapshot = str(log.create_snapshot()["snapshot"])
-        container.get_blob_client("log", snapshot=snapshot).download_blob().readall()
-        assert {one.name for one in container.list_blobs()} >= {"large", "log", "page"}
-        log.delete_blob(delete_snapshots="include")
-        large.delete_blob()
+        paged: dict[str, Any] = {"blob_type": BlobType.PAGEBLOB, "overwrite": True}
+        surely(partial(page.upload_blob, b"p" * 1024, **paged))
+        snapshot = str(surely(log.create_snapshot)["snapshot"])
+        surely(partial(content_of, container.get_blob_client("log", snapshot=snapshot)))
+        names = surely(lambda: {one.name for one in container.list_blobs()})
+        assert names >= {"large", "log", "page"}
+        surely(partial(log.delete_blob, delete_snapshots="include"))
+        surely(large.delete_blob)
         blobs.delete_container("orders")
 
 

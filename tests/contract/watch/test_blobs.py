@@ -1,0 +1,109 @@
+"""An application with tables, queues and blobs of one account: one record, and one report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "support" / "watched" / "account_sdk.py"
+pytestmark = pytest.mark.azurite
+FAULTS = "[faults]\nerror_500 = 0.03\nerror_503 = 0.04\nreset = 0.03\n"
+NO_LIMITS = "[partition]\nentities_per_s = 1e6\n[account]\nentities_per_s = 1e6\n"
+NO_LIMITS += "[servers]\nentities_per_s = 1e6\n"
+
+
+def statuses_of(record: dict[str, Any]) -> Counter[tuple[str, str]]:
+    """Attempts of a record by partition and status; 0 for those without one."""
+    found: Counter[tuple[str, str]] = Counter()
+    for partition in record["partitions"]:
+        for answer, count in partition["attempts_by_status"].items():
+            status = answer.split()[0]
+            found[partition["key"], status if status.isdigit() else "0"] += count
+    return found
+
+
+@pytest.mark.parametrize("faults", ["", FAULTS], ids=["", "a tenth of the requests fail"])
+def test_blobs_are_counted_beside_tables_and_queues(
+    watch: Callable[..., Any], tmp_path: Path, faults: str
+) -> None:
+    """Partitions, statuses, kinds and entities are those that the application counted.
+
+    Bounds: some hundred and seventy requests and their retries, about ten seconds.
+    """
+    limits = tmp_path / "limits.toml"
+    limits.write_text(NO_LIMITS + faults, encoding="utf-8")
+    watching = watch("--limits", str(limits), "--", sys.executable, str(PROGRAM))
+    assert watching.end() == 0, watching.stderr
+    record, answers = watching.record, json.loads(watching.stdout)
+    counted = [answer for answer in answers if answer["kind"]]
+    assert statuses_of(record) == Counter((one["partition"], str(one["status"])) for one in counted)
+    if faults:
+        assert sum(one["status"] in (0, 500, 503) for one in counted) > 5
+    # SDKs of queues and blobs give each attempt an id of its own.
+    operations = {(one["kind"], one["id"], one["request"]) for one in counted}
+    kinds = Counter({one["kind"]: sum(one["outcomes"].values()) for one in record["operations"]})
+    assert kinds == Counter(kind for kind, _, _ in operations)
+    assert {"insert", "put_message", "put_blob", "get_blob", "append_block", "put_page"} <= {*kinds}
+    watched = record["watched"]
+    assert watched["requests"] == len(answers)
+    assert watched["others"] == len(answers) - len(counted)
+    assert not record["invariants"]
+
+    blobs = {
+        part["key"]: part for part in record["partitions"] if part["key"].startswith("(blobs)")
+    }
+    served = Counter(
+        one["partition"]
+        for one in counted
+        if 200 <= one["status"] < 300 or (one["status"] == 404 and one["kind"] == "get_blob")
+    )
+    assert {key: part["entities"] for key, part in blobs.items()} == {
+        key: served[key] for key in blobs
+    }
+    assert all(part["target"] is None for part in blobs.values())
+    # Ninety rows and nine messages, and none of the requests about blobs.
+    assert record["counts"]["entities"] == 99
+    assert record["endpoint"]["table"] == "orders"
+    assert record["heat"] is None or any(
+        row["first"].startswith("(blobs)") for row in record["heat"]["ranges"]
+    )
+    said = " ".join(record["verdict"]["evidence"])
+    assert "requests about blobs" in said
+    assert "The documents name no target for blobs." in said
+    assert "(blobs)/orders/log" in watching.stderr
+
+
+def test_throttled_blobs_are_told_apart(watch: Callable[..., Any], tmp_path: Path) -> None:
+    """The verdict on tables is as it would be without them, and says what was throttled beside.
+
+    Bounds: about ten seconds.
+    """
+    limits = tmp_path / "limits.toml"
+    limits.write_text(NO_LIMITS + "[faults]\nerror_503 = 0.5\n", encoding="utf-8")
+    program = (
+        "import os, time\n"
+        "from azure.core.exceptions import HttpResponseError\n"
+        "from azure.storage.blob import BlobServiceClient, LinearRetry\n"
+        "text = os.environ['AZURE_STORAGE_CONNECTION_STRING']\n"
+        "retry = LinearRetry(backoff=0, retry_total=3, random_jitter_range=0)\n"
+        "with BlobServiceClient.from_connection_string(text, retry_policy=retry) as blobs:\n"
+        "    container = blobs.create_container('logs')\n"
+        "    until = time.monotonic() + 6\n"
+        "    while time.monotonic() < until:\n"
+        "        try:\n"
+        "            container.upload_blob('a', b'x', overwrite=True)\n"
+        "        except HttpResponseError:\n"
+        "            pass\n"
+    )
+    watching = watch("--limits", str(limits), "--", sys.executable, "-c", program)
+    assert watching.end() == 0, watching.stderr
+    verdict = watching.record["verdict"]
+    assert verdict["result"] == "no_target"
+    assert "The documents name no target for blobs." in verdict["sentence"]
+    assert "attempts on blobs were throttled. No limit of blobs is known." in verdict["sentence"]
