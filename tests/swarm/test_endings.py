@@ -28,7 +28,7 @@ from tests.support.proxy import Proxy
 from tests.support.sdk import table_names
 from tests.swarm.test_workers import workers_of
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 CALM = ("--set", "load.max_entities_per_s=50", "-t", "40s")
 LONG_LOADING = ("--set", "keys.rows_per_partition=300000")
@@ -46,12 +46,17 @@ SAMPLES = {
     "Ctrl-C with two workers": ("Ctrl-C", 0),
     "Ctrl-C with the web UI": ("Ctrl-C", 3),
     "SIGTERM while loading": ("SIGTERM", 3),
-    "SIGTERM while measuring": ("SIGTERM", 0),
     "two Ctrl-C": ("Ctrl-C", 3),
     "Ctrl-C while lingering": ("run time", 0),
     "SIGHUP with two workers": ("SIGHUP", 0),
     "SIGTERM to every worker": ("the loss of every worker", 3),
 }
+IN_FLIGHT = {"Ctrl-C while loading", "Ctrl-C while measuring", "two Ctrl-C"}
+"""What they cut off is the session's; the others end alike whatever sends."""
+every_ending = pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.session) if one in IN_FLIGHT else one for one in SAMPLES],
+)
 
 DEFECT = "a defect after the record"
 BROKEN = f"""
@@ -73,13 +78,17 @@ class Endings:
         self._host = host
         self._stuck = stuck
         self._folder = folder
-        self.done: dict[str, LocustProcess] = {}
+        self._done: dict[str, LocustProcess] = {}
         self.left_within_s: dict[str, float] = {}
 
+    def __getitem__(self, name: str) -> LocustProcess:
+        if name not in self._done:
+            self.run(name)
+        return self._done[name]
+
     def run(self, name: str) -> None:
-        process = self.done[name] = getattr(
-            self, name.lower().replace(" ", "_").replace("-", "_")
-        )()
+        start = getattr(self, name.lower().replace(" ", "_").replace("-", "_"))
+        process = self._done[name] = start()
         last_s = time.monotonic()
         process.wait()
         self.left_within_s[name] = time.monotonic() - last_s
@@ -142,11 +151,6 @@ class Endings:
         process.terminate()
         return process
 
-    def sigterm_while_measuring(self) -> LocustProcess:
-        process = self._started(until=MEASURED)
-        process.terminate()
-        return process
-
     def two_ctrl_c(self) -> LocustProcess:
         process = self._stress(*QUICK, *CALM, "-H", self._stuck.url)
         process.until_said("[3/4]")
@@ -185,20 +189,26 @@ def stuck(proxy_to: Callable[..., Proxy]) -> Proxy:
 
 @pytest.fixture(scope="module")
 def endings(
-    stress: Stress, host: str, stuck: Proxy, tmp_path_factory: pytest.TempPathFactory
+    stress: Stress,
+    host: str,
+    stuck: Proxy,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Endings:
-    """All of them, a few at once, ended."""
+    """Those that were asked for, a few at once, ended."""
     made = Endings(stress, host, stuck, tmp_path_factory.mktemp("broken"))
+    called = (getattr(item, "callspec", None) for item in request.session.items)
+    wanted = {one.params.get("name") for one in called if one is not None}
     pool = gevent.pool.Pool(5)
     with gevent.Timeout(240):
-        pool.map(made.run, (*SAMPLES, DEFECT))
+        pool.map(made.run, (name for name in (*SAMPLES, DEFECT) if name in wanted))
     return made
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@every_ending
 def test_it_is_recorded_and_has_its_exit_code(name: str, endings: Endings) -> None:
     """The record says what ended the run, and the exit code is judged like that of any run."""
-    process = endings.done[name]
+    process = endings[name]
     ended_by, code = SAMPLES[name]
     assert process.record.ended_by == ended_by
     assert process.process.returncode == code, process.said
@@ -208,30 +218,31 @@ def test_it_is_recorded_and_has_its_exit_code(name: str, endings: Endings) -> No
     assert process.stdout.count("Record: ") == 1
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@every_ending
 def test_nobody_sees_a_traceback(name: str, endings: Endings) -> None:
     """What is said is the report."""
-    said = endings.done[name].said
+    said = endings[name].said
     for word in ("Traceback", "nanobind", "KeyboardInterrupt", "Not cleaned up"):
         assert word not in said, said
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@every_ending
 def test_the_table_is_gone(name: str, endings: Endings, endpoint: Endpoint) -> None:
     """What the run made is deleted."""
-    assert endings.done[name].record.endpoint.table not in table_names(endpoint)
+    assert endings[name].record.endpoint.table not in table_names(endpoint)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@every_ending
 def test_no_process_is_left(name: str, endings: Endings) -> None:
     """Azurite and workers are gone."""
-    process = endings.done[name]
+    process = endings[name]
     wait_until(lambda: not process.left_behind(), "no process is left", 5.0)
 
 
+@pytest.mark.session
 def test_what_was_loaded_is_in_the_record(endings: Endings) -> None:
     """A run that ended while loading tells how far it came, and measured nothing."""
-    record = endings.done["Ctrl-C while loading"].record
+    record = endings["Ctrl-C while loading"].record
     assert 0 < record.loading.entities < 300000
     assert (record.measured_s, record.counts.sent) == (0, 0)
 
@@ -239,10 +250,9 @@ def test_what_was_loaded_is_in_the_record(endings: Endings) -> None:
 def test_a_window_that_is_cut_is_judged(endings: Endings) -> None:
     """Ctrl-C in the measured window gives rates over what there was of it."""
     for name in (
-        *("Ctrl-C while measuring", "Ctrl-C with two workers", "SIGTERM while measuring"),
-        "SIGHUP with two workers",
+        *("Ctrl-C while measuring", "Ctrl-C with two workers", "SIGHUP with two workers"),
     ):
-        record = endings.done[name].record
+        record = endings[name].record
         assert 5 <= record.measured_s < 40
         assert record.complete
         assert record.counts.in_flight == 0
@@ -251,28 +261,31 @@ def test_a_window_that_is_cut_is_judged(endings: Endings) -> None:
 
 def test_a_run_that_loses_its_workers_is_not_complete(endings: Endings) -> None:
     """They left in order and every count is known, but nobody sent what was still to come."""
-    record = endings.done["SIGTERM to every worker"].record
+    record = endings["SIGTERM to every worker"].record
     assert not record.complete
     assert "cut short by the loss of every worker" in record.verdict.sentence
     assert 5 <= record.measured_s < 40
     assert record.counts.in_flight == 0
 
 
+@pytest.mark.session
 def test_a_second_ctrl_c_waits_for_nothing(endings: Endings) -> None:
     """With operations in flight a first Ctrl-C waits for them, a second one does not."""
+    record = endings["two Ctrl-C"].record
     assert endings.left_within_s["two Ctrl-C"] < 5
-    record = endings.done["two Ctrl-C"].record
     assert not record.complete or record.counts.in_flight > 0
 
 
 def test_ctrl_c_ends_the_lingering(endings: Endings) -> None:
     """A metrics page that lingers goes at once."""
+    assert endings["Ctrl-C while lingering"].process.returncode == 0
     assert endings.left_within_s["Ctrl-C while lingering"] < 5
 
 
-def test_a_defect_after_the_record_changes_no_exit_code(endings: Endings) -> None:
+@pytest.mark.parametrize("name", [DEFECT])
+def test_it_changes_no_exit_code(name: str, endings: Endings) -> None:
     """Record and process name the same one, whatever fails after the record is written."""
-    process = endings.done[DEFECT]
+    process = endings[name]
     assert process.process.returncode == process.record.exit_code == 0, process.said
     assert "cleaning is broken" in process.said
 
