@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import FEWEST_OPERATIONS, SHORTEST_S, is_near
+from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, THROTTLED_FROM, VerdictResult
 from harness.model.figures import counted, listed, number, of_core, percent, request_units
 from harness.model.outcome import Scope
@@ -13,6 +13,7 @@ from harness.model.services import BESIDE
 from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
+    AT_LEAST,
     account_limit,
     account_rate,
     busiest,
@@ -43,9 +44,7 @@ def is_warming_up(record: RunRecord) -> bool:
 def result_words(record: RunRecord) -> str:
     """The verdict's result: ``within target``, ``client limited``."""
     words = record.verdict.result.replace("_", " ")
-    bound = judged_sign(record) or judged_sign(record, busiest(record))
-    within = record.verdict.result == VerdictResult.WITHIN_TARGET
-    return f"{words} as far as is known" if within and bound else words
+    return f"{words}{AS_KNOWN}" if AS_KNOWN in record.verdict.sentence else words
 
 
 def headline(record: RunRecord) -> str:
@@ -214,7 +213,11 @@ def _within(record: RunRecord) -> str:
     if hot is None or limit is None:
         return f"{calm}."
     which = "the partition" if len(record.partitions) == 1 else "the hottest partition"
-    share = f"{judged_sign(record, hot)}{percent(judged_rate(record, hot) / limit)}"
+    sign = judged_sign(record, hot)
+    if record.request_units is not None and AS_KNOWN in record.verdict.sentence:
+        # The limit is the highest one that there can be.
+        sign = AT_LEAST
+    share = f"{sign}{percent(judged_rate(record, hot) / limit)}"
     return f"{calm}: {which} took {share} of its {limit_word(record)}."
 
 

@@ -31,6 +31,8 @@ from harness.model.services import BESIDE
 from harness.model.services.service import CountedUnit, Service, Targets
 from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 
+AS_KNOWN = " as far as is known"
+"""Behind "within target" where rates are lower bounds, or the target is an upper bound."""
 SHORTEST_S = 5
 """A shorter measured window says nothing about a rate."""
 FEWEST_OPERATIONS = 100

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
-from harness.measure.verdict.evidence import Evidence, best_over, named
+from harness.measure.verdict.evidence import AS_KNOWN, Evidence, best_over, named
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
@@ -421,7 +421,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         held = evidence.share_words(evidence.achieved_per_s, evidence.wanted_per_s)
         figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
     figures += f"; {throttled_words(snapshot)}"
-    known = " as far as is known" if evidence.at_least() or evidence.at_least(hottest) else ""
+    known = AS_KNOWN if evidence.at_least() or evidence.at_least(hottest) else ""
     result, lead = VerdictResult.WITHIN_TARGET, f"Within target{known}"
     if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
@@ -436,7 +436,7 @@ def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
     return _verdict(
         VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
         limited_by,
-        f"{'Over' if over else 'Within'} target: {_when(evidence)}{usage.described}; "
+        f"{'Over target' if over else usage.within}: {_when(evidence)}{usage.described}; "
         f"{throttled_words(evidence.snapshot)}"
         f"{', but requests might be throttled in production' if over else ''}.",
     )

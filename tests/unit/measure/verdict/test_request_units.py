@@ -21,7 +21,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.outcome import Attempt, Scope
 from harness.model.services.cosmos import COSMOS
 from harness.model.target import Throughput
-from harness.report.headline import headline
+from harness.report.headline import headline, result_words
 from tests.support.charged import ALL_REFUSED, SECONDS, SPREAD, THREE, UNKNOWN, charged
 from tests.support.evidence import START, evidence, recorded
 from tests.support.records import altered
@@ -121,6 +121,25 @@ def test_the_only_key_of_a_run_is_hot_where_it_used_up_a_physical_partition(
     assert (record.verdict.result, record.verdict.limited_by) == ("throttled", limited_by)
     assert ("It is a hot" in record.verdict.sentence) is (limited_by == "partition")
     assert ("its limit is" in headline(record)) is (limited_by == "partition")
+
+
+@pytest.mark.parametrize(
+    ("throughput", "known"),
+    [
+        (THREE, True),
+        (Throughput(ru_per_s=8000), True),
+        (Throughput(ru_per_s=15_000), False),
+        (UNKNOWN, False),
+    ],
+)
+def test_a_share_of_the_highest_possible_limit_is_a_lower_bound(
+    throughput: Throughput, known: bool
+) -> None:
+    """The more physical partitions there are, the less each has of what is provisioned."""
+    record = recorded(evidence(charged({"a": (900, 0)}), kind=COSMOS, throughput=throughput))
+    assert record.verdict.result == "within_target"
+    assert (result_words(record) == "within target") is known
+    assert ("≥" in headline(record)) is not known
 
 
 def test_folded_keys_are_one_of_many() -> None:
