@@ -7,8 +7,8 @@ from __future__ import annotations
 
 RUN = 'run="$run"'
 CHOSEN = f'{RUN},partition=~"$partition"'
-ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)"'
-"""Leaves out the folded rest and the queries over several partitions."""
+ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)|\\(blobs\\)/.*"'
+"""Leaves out the folded rest, queries over several partitions, and blobs, which have no target."""
 THROTTLED = 'scope!=""'
 
 
