@@ -33,6 +33,8 @@ from harness.trace.operations import UNKNOWN
 
 _Instants = npt.NDArray[np.float64]
 """UTC seconds in which answers came, by the client's clock unless said otherwise."""
+_NOT_PASSED = "UpstreamMissing"
+"""Error code of the answer of a gateway to a request that did not reach the service."""
 _SLACK_S = 2.0
 """How far the clocks of the service and of this machine may differ where no ids are known."""
 _ACCEPTED = 202
@@ -54,7 +56,8 @@ def failed_by_id(errors: Iterable[Mapping[str, object]]) -> dict[str, list[int]]
     for error in errors:
         request_id, status = error.get("client_request_id"), error.get("status")
         if isinstance(request_id, str) and request_id and isinstance(status, int):
-            found.setdefault(request_id, []).append(status)
+            passed = error.get("error_code") != _NOT_PASSED
+            found.setdefault(request_id, []).append(status if passed else 0)
     return found
 
 
@@ -280,8 +283,8 @@ def _answered(by_status: Mapping[str, int]) -> collections.Counter[int]:
     """Attempts with an answer, by its status, from names such as ``503 ServerBusy partition``."""
     found: collections.Counter[int] = collections.Counter()
     for name, count in by_status.items():
-        status, _ = answer_named(name)
-        if status:
+        status, code = answer_named(name)
+        if status and code != _NOT_PASSED:
             found[status] += count
     return found
 

@@ -188,9 +188,10 @@ def test_the_difference_of_the_clocks_is_found(ahead_s: float) -> None:
     assert not part.seconds_apart
 
 
-def test_seconds_without_answers_are_no_gaps() -> None:
-    """While an endpoint was gone, it logged nothing: all that was answered is in the log."""
-    gone = snapshot_of({"p0": 100}, throttled_per_s=15, answer=(0, "connection_reset"))
+@pytest.mark.parametrize("answer", [(0, "connection_reset"), (502, "UpstreamMissing")])
+def test_seconds_without_answers_are_no_gaps(answer: tuple[int, str]) -> None:
+    """While an endpoint was gone, it logged nothing, whatever a gateway answered in its place."""
+    gone = snapshot_of({"p0": 100}, throttled_per_s=15, answer=answer)
     record = recorded(evidence(gone))
     whole = [
         Line(at_s=START + second + place / PER_S, key="p0").entry(record)
