@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import gevent
 import pytest
 
 from harness.endpoint.azurite.process import start_azurite
@@ -24,7 +25,7 @@ from tests.support.locust_process import (
 )
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 NAME = "Azurite behind a gateway that enforces limits"
 LIMITS = """\
@@ -56,6 +57,37 @@ def limits(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
+def interrupted(stress: Stress, limits: str) -> LocustProcess:
+    """A run that was ended by Ctrl-C under load."""
+    process = stress(*QUICK, *LOAD, "--set", "load.run_time_s=60", "--throttling", limits)
+    process.until_said("[3/4]")
+    wait_until(
+        lambda: "entities/s" in process.stdout.partition("[3/4]")[2].partition("\n")[2], "load"
+    )
+    process.children()
+    process.interrupt()
+    process.wait()
+    return process
+
+
+def ended_while_loading(stress: Stress, limits: str) -> LocustProcess:
+    """A run that was ended by Ctrl-C before its load."""
+    process = stress(*QUICK, *spread_over(1, 900), "--throttling", limits)
+    process.until_said(" of 900")
+    process.interrupt()
+    process.wait()
+    return process
+
+
+@pytest.fixture(scope="module")
+def meanwhile(stress: Stress, limits: str) -> dict[str, gevent.Greenlet]:
+    """Runs that go on beside the others."""
+    return {
+        run.__name__: gevent.spawn(run, stress, limits)
+        for run in (interrupted, ended_while_loading)
+    }
+
+
 @pytest.fixture(scope="module")
 def done(stress: Stress, limits: str) -> LocustProcess:
     """A run by two workers that has ended, and its metrics page while it went on."""
@@ -80,6 +112,17 @@ def record(done: LocustProcess) -> RunRecord:
     return done.record
 
 
+# The first, so that the runs begin beside those of the next tests.
+@pytest.mark.usefixtures("meanwhile")
+def test_limits_need_the_embedded_azurite(stress: Stress) -> None:
+    """What cannot be is said before anything starts, with exit code 2."""
+    process = stress(*QUICK, "--throttling", "published", "-H", "http://127.0.0.1:10002")
+    assert process.wait() == 2
+    assert "--throttling needs the embedded Azurite" in process.stderr
+    assert "Traceback" not in process.said
+
+
+@pytest.mark.session
 def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: RunRecord) -> None:
     """Two workers' record and the gateway's own count agree by partition and status."""
     assert record.workers == 2
@@ -96,6 +139,7 @@ def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: 
     assert {"200", "204", "503", NO_ANSWER} <= {status for _, status in told}
 
 
+@pytest.mark.session
 def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: RunRecord) -> None:
     """Each move is named once, with its partition and how long it was gone."""
     moves = re.findall(r"partition 'p\d' moved, unavailable 1 s", done.stdout)
@@ -105,6 +149,7 @@ def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: Run
     assert record.counts.attempts > record.counts.operations
 
 
+@pytest.mark.session
 def test_users_that_wait_to_retry_are_counted_by_second(record: RunRecord) -> None:
     """Those of both workers together, and never more than there are users."""
     waiting = [point.retrying for point in record.series]
@@ -147,27 +192,19 @@ def test_nothing_is_left_behind(done: LocustProcess) -> None:
     assert done.left_behind() == []
 
 
-def test_ctrl_c_ends_it_as_any_run(stress: Stress, limits: str) -> None:
+def test_ctrl_c_ends_it_as_any_run(meanwhile: dict[str, gevent.Greenlet]) -> None:
     """The group's SIGINT ends the load; gateway and Azurite are there until it is judged."""
-    process = stress(*QUICK, *LOAD, "--set", "load.run_time_s=60", "--throttling", limits)
-    process.until_said("[3/4]")
-    wait_until(
-        lambda: "entities/s" in process.stdout.partition("[3/4]")[2].partition("\n")[2], "load"
-    )
-    process.children()
-    process.interrupt()
-    process.wait()
+    process = meanwhile[interrupted.__name__].get()
     assert process.record.ended_by == "Ctrl-C"
     assert "all counts are equal" in process.stdout, process.said
     assert process.left_behind() == []
 
 
-def test_a_run_that_ends_while_loading_compares_no_counts(stress: Stress, limits: str) -> None:
+def test_a_run_that_ends_while_loading_compares_no_counts(
+    meanwhile: dict[str, gevent.Greenlet],
+) -> None:
     """What the gateway counted and refused until then was loading, which is not in the record."""
-    process = stress(*QUICK, *spread_over(1, 900), "--throttling", limits)
-    process.until_said(" of 900")
-    process.interrupt()
-    process.wait()
+    process = meanwhile[ended_while_loading.__name__].get()
     assert process.record.enforced is not None
     assert process.record.enforced.refusals == {}
     assert "counts of the gateway" not in process.said
@@ -183,7 +220,7 @@ def test_a_gateway_is_looked_for_before_each_run(stress: Stress, limits: str) ->
         return process.records[-1]
 
     with start_gateway(upstream="none", limits=Path(limits), listen=f"127.0.0.1:{port}") as gateway:
-        process = stress(*WEB, "-H", gateway.url, "--web-port", str(web))
+        process = stress(*WEB, "-t", "1s", "-H", gateway.url, "--web-port", str(web))
         process.until_said("Web UI:")
         first = run(1)
     with start_azurite(port=port):
@@ -191,11 +228,3 @@ def test_a_gateway_is_looked_for_before_each_run(stress: Stress, limits: str) ->
     assert (first.endpoint.kind, second.endpoint.kind) == ("gateway", "azurite")
     assert first.enforced is not None
     assert second.enforced is None
-
-
-def test_limits_need_the_embedded_azurite(stress: Stress) -> None:
-    """What cannot be is said before anything starts, with exit code 2."""
-    process = stress(*QUICK, "--throttling", "published", "-H", "http://127.0.0.1:10002")
-    assert process.wait() == 2
-    assert "--throttling needs the embedded Azurite" in process.stderr
-    assert "Traceback" not in process.said
