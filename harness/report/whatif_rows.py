@@ -130,7 +130,7 @@ def _partitions(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
     if not part.hot:
-        return "below 0.1%"
+        return "below 0.1%" if best_10s(part.partition_peaks).per_s else "n/a"
     hottest = part.hot[0]
     least, most = percent(hottest.at_least), percent(hottest.at_most)
     return least if least == most else f"{least} to {most}"

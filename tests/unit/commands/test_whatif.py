@@ -82,4 +82,5 @@ def test_of_a_trace_without_keys_nothing_is_said(tmp_path: Path, command: Comman
     trace_of(tmp_path / "app.parquet", [traced(Kind.INSERT, None, "r") for _ in range(200)])
     said = command.words("whatif", tmp_path / "app.parquet")
     assert "the keys of no operation, so nothing can be said" in said
+    assert "its share of all entities n/a" in said
     assert "nothing is throttled" not in said
