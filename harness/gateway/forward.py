@@ -53,6 +53,7 @@ _UNREACHABLE = (
 )
 _SIGNED = frozenset((b"authorization", b"date", b"x-ms-date"))
 """Fields that a new signature replaces."""
+_SOURCE = "x-ms-copy-source"
 Sign = Callable[[str], str]
 SignedText = Callable[[str, str, str, Headers, int | None], str]
 """Returns the text for method, account, target, header fields and length of the body."""
@@ -81,7 +82,7 @@ class Interception:
         """The endpoint for the requests to ``host``, the value of Host, in a dialect."""
         if self.sign is None or not self.covers(_split(host, 443)[0]):
             return upstream
-        return AccountUpstream(upstream, self.account, self.sign, dialect.signed)
+        return AccountUpstream(upstream, self.account, self.sign, dialect.signed, self.covers)
 
 
 class AccountUpstream:
@@ -91,12 +92,20 @@ class AccountUpstream:
     path. The requests are signed anew.
     """
 
-    def __init__(self, upstream: Upstream, account: str, sign: Sign, text_of: SignedText) -> None:
+    def __init__(
+        self,
+        upstream: Upstream,
+        account: str,
+        sign: Sign,
+        text_of: SignedText,
+        covers: Callable[[str], bool],
+    ) -> None:
         self.url, self.scheme, self.host = upstream.url, upstream.scheme, upstream.host
         self.path = f"/{account}"
         self._account = account
         self._ask = upstream.ask
         self._sign, self._text_of = sign, text_of
+        self._covers = covers
 
     def ask(
         self,
@@ -109,6 +118,12 @@ class AccountUpstream:
     ) -> Awaitable[GatewayAnswer]:
         target = self.path + target
         fields = [field for field in headers.fields if field[0].lower() not in _SIGNED]
+        if (source := urlsplit(headers.get(_SOURCE, ""))).netloc and self._covers(source.netloc):
+            # What is copied is behind the gateway too.
+            led = f"{self.scheme}://{self.host}{self.path}{source.path}"
+            led += f"?{source.query}" if source.query else ""
+            fields = [field for field in fields if field[0].lower() != _SOURCE.encode()]
+            fields.append((_SOURCE.encode(), led.encode("latin-1")))
         fields.append((b"x-ms-date", email.utils.formatdate(usegmt=True).encode()))
         length = len(body) if rest is None else headers.get("Content-Length")
         text = self._text_of(method, self._account, target, Headers(fields), length and int(length))

@@ -6,7 +6,7 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
-from harness.measure.verdict.verdict import GENERATOR, LIMITERS, THROTTLED_FROM, VerdictResult
+from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, listed, number, of_core, percent, request_units
 from harness.model.outcome import Scope
 from harness.model.services import BESIDE
@@ -200,8 +200,9 @@ def _at(record: RunRecord, limit: float | None) -> str:
 
 def _calm(record: RunRecord) -> str:
     if record.throttled_ratio:
-        # Of what has no target there may be more.
-        only = "Only " if record.throttled_ratio < THROTTLED_FROM else ""
+        # Of what has no target there may be many.
+        others = [part for part in record.partitions if not part.partition.documented]
+        only = "" if any(map(throttled_attempts, others)) else "Only "
         return f"{only}{percent(record.throttled_ratio)} of the attempts were throttled"
     rate = f"{judged_sign(record)}{number(account_rate(record))}"
     return f"Nothing was throttled at {rate} {unit_of(record)}"

@@ -56,6 +56,7 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
     requests = counted(watched.requests, "request")
     unit = record.endpoint.service.unit
     others = f", {watched.others:,} of them not about {unit.many}" if watched.others else ""
+    written = f"about {record.entity.wire_bytes:,} B on the wire for each written {unit.one}"
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
     tables = {Partition.named(part.key).table for part in record.partitions}
@@ -72,10 +73,7 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
         rows.append(("", f"and {counted(more, 'more client')}"))
     return [
         *rows,
-        (
-            unit.many,
-            f"about {record.entity.wire_bytes:,} B on the wire for each written {unit.one}",
-        ),
+        *([(unit.many, written)] if record.entity.wire_bytes else []),
         ("measured", f"{record.measured_s:,} s{ended}"),
         ("run", record.run_id),
     ]

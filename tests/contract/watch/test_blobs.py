@@ -107,3 +107,32 @@ def test_throttled_blobs_are_told_apart(watch: Callable[..., Any], tmp_path: Pat
     assert verdict["result"] == "no_target"
     assert "The documents name no target for blobs." in verdict["sentence"]
     assert "attempts on blobs were throttled. No limit of blobs is known." in verdict["sentence"]
+
+
+def test_blobs_of_an_account_and_key_pass_the_proxy(watch: Callable[..., Any]) -> None:
+    """Requests are signed anew, checksums hold, and a copy finds its source behind the gateway.
+
+    Bounds: some ten requests, about five seconds.
+    """
+    key = "a" * 86 + "=="
+    program = (
+        "import os\n"
+        "from azure.storage.blob import BlobServiceClient\n"
+        f"text = 'DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={key};'\n"
+        "text += 'EndpointSuffix=core.windows.net'\n"
+        "said = {'retry_total': 0, 'max_single_put_size': 8 << 20}\n"
+        "with BlobServiceClient.from_connection_string(text, **said) as blobs:\n"
+        "    container = blobs.create_container('orders')\n"
+        "    for name, size in (('ü/日本 %?#', 10), ('x y+z', 0), ('large', 5 << 20)):\n"
+        "        blob, content = container.get_blob_client(name), os.urandom(size)\n"
+        "        blob.upload_blob(content, validate_content=True)\n"
+        "        assert blob.download_blob().readall() == content\n"
+        "    copy = container.get_blob_client('copy')\n"
+        "    copy.start_copy_from_url(blob.url)\n"
+        "    print(copy.get_blob_properties().copy.status)\n"
+    )
+    watching = watch("--proxy", "--", sys.executable, "-c", program)
+    assert watching.end() == 0, watching.stderr
+    assert watching.stdout == "success\n"
+    keys = {part["key"] for part in watching.record["partitions"]}
+    assert keys == {f"(blobs)/orders/{one}" for one in ("ü/日本 %?#", "x y+z", "large", "copy")}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.answers import GatewayAnswer
+from harness.gateway.blob_requests import BlobDialect
 from harness.gateway.counters import GONE, HALF, RESET, UNANSWERED, Disposition
 from harness.gateway.dialect import Dialect
 from harness.gateway.headers import Headers
@@ -54,6 +55,8 @@ def request(
     found = Headers.of(fields)
     made = Request(method, target, "127.0.0.1:1", "http", found, body, True, "1.1", Here())
     dialect = QueueDialect() if is_about_messages(target) else Dialect()
+    if target.startswith("/account/blobs/"):
+        dialect = BlobDialect()
     return Received(made, dialect.read(method, target, found, body), START_S, dialect)
 
 
@@ -61,6 +64,11 @@ def upsert(row: str = "r", *, key: str = "p", id: str = "", **headers: str) -> R
     """An upsert."""
     keys = f"PartitionKey='{key}',RowKey='{row}'"
     return request("PUT", f"/account/orders({quote(keys)})", body=b"{}", id=id, **headers)
+
+
+def blob(name: str, **headers: str) -> Received:
+    """A request that writes a blob."""
+    return request("PUT", f"/account/blobs/{quote(name)}", body=b"content", **headers)
 
 
 def query(**parameters: str) -> Received:

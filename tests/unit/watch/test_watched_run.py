@@ -1,0 +1,80 @@
+"""What a watch judges: tables and queues, whatever the application asks of blobs beside them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.measure.record.record import RunRecord
+from harness.model.services.storage import GATEWAY
+from harness.watch.observer import Observer
+from harness.watch.watched_run import WatchedRun, WatchPlan
+from tests.support.examples import examples
+from tests.unit.watch.test_metering import report_of
+from tests.unit.watch.test_observer import START_S, blob, end, upsert
+
+LENGTH_S = 20
+PLAN = WatchPlan(run_id="r", name="n", command="", kind=GATEWAY, described="", host="h")
+
+
+def watched(rows: int, blobs: int, *, busy_rows: int = 0, busy_blobs: int = 0) -> RunRecord:
+    """The record of an application with so many requests a second, of which some are throttled."""
+    observer, now_s = Observer("gateway-1"), [START_S]
+    observer.books.open_window(0.0)
+    run = WatchedRun(PLAN, lambda: now_s[0], None)
+    chance = random.Random(1)
+    for second in range(LENGTH_S):
+        for number in range(rows):
+            status = "503" if number < busy_rows else "204"
+            code, at_s = "ServerBusy" if status == "503" else "", second + number / (rows + 1)
+            end(observer, upsert(f"{number}", key=f"k{number % 3}"), status, at_s=at_s, code=code)
+        for number in range(blobs):
+            status = "503" if number < busy_blobs else "201"
+            code, at_s = "ServerBusy" if status == "503" else "", second + number / (blobs + 1)
+            end(observer, blob(f"{chance.randrange(300)}"), status, at_s=at_s, code=code)
+    now_s[0] += LENGTH_S
+    run.take_report("gateway-1", report_of(observer, final=True))
+    return run.record(now_s[0], over=True)
+
+
+@examples(8)
+@given(st.integers(1, 30), st.integers(0, 30), st.sampled_from([0, 3]))
+def test_blobs_change_nothing_of_the_verdict_on_tables(blobs: int, busy: int, rows: int) -> None:
+    """Result and sentence are those of the same application without blobs; a sentence is added.
+
+    More blobs than are counted one by one make no difference.
+    """
+    alone = watched(10, 0, busy_rows=rows)
+    beside = watched(10, blobs, busy_rows=rows, busy_blobs=min(busy, blobs))
+    assert beside.verdict.result == alone.verdict.result
+    assert beside.verdict.limited_by == alone.verdict.limited_by
+    assert beside.verdict.sentence.startswith(alone.verdict.sentence)
+    refused = f"{LENGTH_S * min(busy, blobs)} of {LENGTH_S * blobs} attempts on blobs"
+    assert (refused in beside.verdict.sentence) is (busy > 0)
+    assert beside.account == alone.account.model_copy(
+        update={"transactions_per_s": beside.account.transactions_per_s}
+    )
+    assert beside.counts.entities == alone.counts.entities
+    assert beside.counts.attempts == LENGTH_S * (10 + blobs)
+    assert beside.service_ms == alone.service_ms
+    assert beside.entity == alone.entity
+    assert not beside.invariants
+    rates = {part.key: part.entities_per_s for part in beside.partitions}
+    assert all(rates[part.key] == part.entities_per_s for part in alone.partitions)
+    told = [one for one in beside.verdict.evidence if one not in alone.verdict.evidence]
+    assert any("about blobs" in one for one in told)
+
+
+@pytest.mark.parametrize("busy", [0, 4])
+def test_blobs_alone_have_no_target(busy: int) -> None:
+    """The verdict says so, and what was throttled; nothing is said of rows."""
+    record = watched(0, 20, busy_blobs=busy)
+    assert record.verdict.result == "no_target"
+    assert "The documents name no target for blobs." in record.verdict.sentence
+    assert ("80 of 400 attempts on blobs were throttled" in record.verdict.sentence) is (busy > 0)
+    assert record.counts.entities == 0
+    assert all(part.target is None for part in record.partitions)
+    assert record.service_ms is not None
