@@ -106,33 +106,52 @@ def marked(part: SchemePart, figure: str) -> str:
 
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost more than other ones do in the same traffic, as clauses."""
+    return _compared(part, before, dear=part, cheap=before)
+
+
+def savings_of(part: SchemePart, before: SchemePart) -> list[str]:
+    """What some keys cost less than other ones do in the same traffic, as clauses."""
+    return _compared(part, before, dear=before, cheap=part)
+
+
+def _compared(
+    part: SchemePart, before: SchemePart, *, dear: SchemePart, cheap: SchemePart
+) -> list[str]:
+    """What ``part`` costs in place of ``before``, where one costs more by more than noise."""
     price, other = part.price, before.price
-    bounded = price.scanned_is_lower_bound and not other.scanned_is_lower_bound
+    bounded = dear.price.scanned_is_lower_bound and not cheap.price.scanned_is_lower_bound
 
-    def rises(count: str) -> bool:
-        return bool(getattr(price, count) > (1 + RELATIVE_NOISE) * getattr(other, count))
+    def differs(count: str) -> bool:
+        least = (1 + RELATIVE_NOISE) * getattr(cheap.price, count)
+        return bool(getattr(dear.price, count) > least)
 
-    def share(count: int) -> str:
-        return f"{percent(count / max(1, price.queries))} of the queries"
+    def share(count: str, where: str, more: str = "") -> str:
+        ours, theirs = (getattr(one, count) / max(1, one.queries) for one in (price, other))
+        if not ours:
+            return f"no queries {where}"
+        instead = f" instead of {percent(theirs)}" if theirs and ours != theirs else ""
+        return f"{percent(ours)} of the queries {where}{more}{instead}"
 
-    def more(count: str, noun: str) -> str:
+    def number(count: str, noun: str) -> str:
         ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
         return f"{ours} {noun} in place of {theirs}"
 
     found = []
-    if rises("billable"):
-        found.append(more("billable", "billable requests"))
-    if bounded or rises("scanned"):
-        found.append(more("scanned", "entities scanned"))
-    if price.spread and rises("needed"):
-        most = f"up to {price.most_needed:,}"
-        found.append(f"{share(price.spread)} in several partitions ({most} each)")
-    if rises("scans"):
-        found.append(f"{share(price.scans)} over the whole table")
-    if rises("unbounded"):
-        found.append(f"{share(price.unbounded)} over a whole partition in place of a range of rows")
-    if price.moved:
-        found.append(f"{counted(price.moved, 'write')} that move an entity to another partition")
+    if differs("billable"):
+        found.append(number("billable", "billable requests"))
+    if bounded or differs("scanned"):
+        found.append(number("scanned", "entities scanned"))
+    if dear.price.spread and differs("needed"):
+        most, others = price.most_needed, other.most_needed
+        instead = f" in place of {others:,}" if others > 1 and most != others else ""
+        found.append(share("spread", "in several partitions", f" (up to {most:,} each{instead})"))
+    if differs("scans"):
+        found.append(share("scans", "over the whole table"))
+    if differs("unbounded"):
+        found.append(share("unbounded", "over a whole partition in place of a range of rows"))
+    if differs("moved"):
+        writes = counted(price.moved, "write") if price.moved else "no writes"
+        found.append(f"{writes} that move an entity to another partition")
     return found
 
 

@@ -22,7 +22,7 @@ from harness.measure.record.advice import (
     TableAdvicePart,
 )
 from harness.measure.record.whatif import WhatIfRecord
-from harness.measure.verdict.ranking import ranked
+from harness.measure.verdict.ranking import THROTTLED_NOISE, ranked
 from harness.model.errors import SetupError, cut
 from harness.trace.advise.candidates import (
     Candidate,
@@ -32,14 +32,15 @@ from harness.trace.advise.candidates import (
     splitting,
 )
 from harness.trace.advise.judging import (
+    ENOUGH,
     PLENTY,
     TODAY,
     Trial,
-    alternatives,
+    by_keys,
     finalists,
     helps,
     is_candidate,
-    recommended,
+    proposed,
     screened,
     sustained,
 )
@@ -221,21 +222,33 @@ def _advised(
     chosen = screened(loads, tried, served, _OPERATIONS)[:_MOST_SIMULATED]
     exact = beside([*chosen, *bounds], False)
     many = busiest.operations * _MOST_SIMULATED > _OPERATIONS
-    last = finalists(_trials(exact, chosen), today, _FINALISTS_OF_MANY if many else _FINALISTS)
+    passing = [one for one in _trials(exact, chosen) if not one.throttled]
+    held: set[str] = set()
+    if passing:
+        # The limits of servers are not among the peaks: they show at more traffic.
+        more = dataclasses.replace(question, rate=ENOUGH * question.rate)
+        tried_more = calculate(more, busiest, [one.candidate for one in passing], False, False)
+        held = {part.name for part in tried_more.schemes if by_keys(part) < THROTTLED_NOISE}
+    most = _FINALISTS_OF_MANY if many else _FINALISTS
+    last = finalists(_trials(exact, chosen), today, most, held)
     found = beside(last, True)
     judged = _trials(found, last)
     # What is rare shows in the whole traffic only.
     while True:
-        best = recommended(judged, today)
-        proposed = [] if best is None else [best, *alternatives(judged, best, today)]
-        whole = _whole(calculated, own, found, [one.candidate for one in proposed])
+        tried_whole = [one.candidate for one in proposed(judged, today)]
+        whole = _whole(calculated, own, found, tried_whole)
         kept_today = Trial(whole, whole.schemes[0])
-        trials = _trials(whole, [one.candidate for one in proposed])
-        proposals = [one for one in trials if helps(one, kept_today)]
-        if len(proposals) == len(proposed):
+        trials = _trials(whole, tried_whole)
+        lost = {one.name for one in tried_whole} - {
+            one.candidate.name for one in trials if helps(one, kept_today)
+        }
+        if not lost:
             break
-        kept = {one.candidate.name for one in proposals}
-        judged = [one for one in judged if one not in proposed or one.candidate.name in kept]
+        judged = [one for one in judged if one.candidate.name not in lost]
+    # The busiest seconds may have them in another order than the whole traffic, which is shown.
+    proposals = proposed(trials, kept_today)
+    shown = ranked((kept_today.part, *(one.part for one in proposals)))
+    whole = whole.model_copy(update={"schemes": shown})
     rows, *split = (Trial(exact, part) for part in exact.schemes[-len(bounds) :])
     evidence = KeyEvidence(
         traffic=traffic,

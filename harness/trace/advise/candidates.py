@@ -138,9 +138,13 @@ def candidates(
             for number in _BUCKETS if name not in named else ():
                 if number >= few.get(name, _MANY):
                     continue
-                words = f"{said} and one of {number} buckets by {_said(name)}"
-                key = f"{plain}-{{{name}:bucket{number}}}"
-                tried.append((words, key, distance + (name != ROW_KEY)))
+                words, bucket = f"one of {number} buckets by", f"{{{name}:bucket{number}}}"
+                far = distance + (name != ROW_KEY)
+                tried.append((f"{said} and {words} {_said(name)}", f"{plain}-{bucket}", far))
+                if plain == _WHOLE:
+                    # Buckets of one key are no neighbours then: they spread over servers too.
+                    words = f"{words} {_said(name)} before {said}"
+                    tried.append((words, f"{bucket}-{plain}", far))
         if plain == _WHOLE:
             tried.append(("a hash before today's key", f"{{{PARTITION_KEY}:hash2}}-{plain}", 1))
         for words, key, far in tried:

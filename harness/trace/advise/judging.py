@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
 from harness.trace.advise.candidates import Candidate
+from harness.trace.whatif.scheme import PARTITION_KEY
 from harness.trace.whatif.screening import ScreenedScheme
 
 ENOUGH = 2.0
@@ -38,6 +39,7 @@ _MOST_UNVALUED = 0.1
 """Share of the operations that may be on rows of unknown properties: they stay as recorded."""
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
+_TODAYS_KEY = f"{{{PARTITION_KEY}}}"
 TODAY = Candidate("as recorded", "", "", "", 0, {"keys": {}})
 
 
@@ -126,6 +128,11 @@ def by_account(part: SchemePart) -> float:
     return part.once.by_rule.get(ACCOUNT, 0) / max(1, part.once.throttled)
 
 
+def by_keys(part: SchemePart) -> float:
+    """Share of the attempts that limits refuse which other keys may keep away from."""
+    return part.once.ratio * (1 - by_account(part))
+
+
 def is_candidate(trial: Trial) -> bool:
     """Whether an application can have these keys."""
     price, today = trial.part.price, trial.found.schemes[0].price
@@ -145,7 +152,13 @@ def helps(trial: Trial, today: Trial) -> bool:
     return not trial.throttled and trial.factor >= _BETTER * today.factor
 
 
-def recommended(trials: Sequence[Trial], today: Trial) -> Trial | None:
+def proposed(trials: Sequence[Trial], today: Trial) -> list[Trial]:
+    """The recommended keys and up to two alternatives, in this order; none if none helps."""
+    best = _recommended(trials, today)
+    return [] if best is None else [best, *_alternatives(trials, best, today)]
+
+
+def _recommended(trials: Sequence[Trial], today: Trial) -> Trial | None:
     """The best of the candidates; None if none helps."""
     helping = [trial for trial in trials if helps(trial, today)]
     ranked = ranks([trial.standing for trial in helping])
@@ -154,10 +167,21 @@ def recommended(trials: Sequence[Trial], today: Trial) -> Trial | None:
 
 
 def _nearest(trial: Trial) -> tuple[float, ...]:
-    return trial.candidate.distance, trial.part.partitions
+    return _plainness(trial.candidate, trial.part)
 
 
-def alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Trial]:
+def _plainness(candidate: Candidate, found: SchemePart | ScreenedScheme) -> tuple[float, ...]:
+    """Keys close to today's come first.
+
+    Of equals, those do that are made of whole parts of keys, of which all is known, and of few
+    parts; then those that begin with today's key, whose neighbours stay neighbours.
+    """
+    key, bounded = candidate.partition_key, found.price.scanned_is_lower_bound
+    apart = not key.startswith(_TODAYS_KEY)
+    return candidate.distance, ":" in key, bounded, key.count("{"), apart, found.partitions
+
+
+def _alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Trial]:
     """Up to two others on the Pareto front: one whose limit is much later, and the nearest."""
     front = [
         one
@@ -205,7 +229,7 @@ def screened(
     orders = [
         sorted(ranked, key=key)
         for key in (
-            lambda one: (one[0], one[2][1].distance, one[2][0].partitions),
+            lambda one: (one[0], _plainness(one[2][1], one[2][0])),
             lambda one: (round(one[1].throttled, 3), one[2][0].partition_peaks[-1].per_s),
             lambda one: (round(one[1].throttled, 2), one[2][1].distance, one[1].billable),
         )
@@ -220,13 +244,22 @@ def screened(
     ]
 
 
-def finalists(trials: Sequence[Trial], today: Trial, count: int) -> list[Candidate]:
-    """Those whose first limit is worth a calculation."""
+def finalists(
+    trials: Sequence[Trial], today: Trial, count: int, held: Container[str]
+) -> list[Candidate]:
+    """Those whose first limit is worth a calculation.
+
+    ``held``: the names of those under which `ENOUGH` times the traffic meets no limit of keys.
+    """
+
+    def near(one: Trial) -> tuple[float, ...]:
+        return one.part.name not in held, *_nearest(one)
+
     names = [trial.part.name for trial in trials]
     ranked = dict(zip(names, ranks([trial.standing for trial in trials]), strict=True))
     orders = [
-        sorted(trials, key=lambda one: (ranked[one.part.name], _nearest(one))),
-        sorted(trials, key=lambda one: (one.objectives[:2], _nearest(one))),
+        sorted(trials, key=lambda one: (ranked[one.part.name], near(one))),
+        sorted(trials, key=lambda one: (one.objectives[:2], near(one))),
         sorted(trials, key=lambda one: (not helps(one, today), _nearest(one))),
     ]
     return _in_turn([[one.candidate for one in order] for order in orders], count)

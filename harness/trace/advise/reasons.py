@@ -10,7 +10,7 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.failures import MIXED_FROM
-from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of
+from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of, savings_of
 from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
@@ -164,7 +164,7 @@ def trade(trial: Trial, best: Trial) -> str:
     if mine != other:
         side = gains if trial.until > best.until else losses
         side.append(f"the first limit is met {mine} instead of {other}")
-    gains += [f"without {clause}" for clause in price_of(best.part, trial.part)]
+    gains += savings_of(trial.part, best.part)
     losses += price_of(trial.part, best.part)
     if trial.candidate.distance != best.candidate.distance:
         nearer = trial.candidate.distance < best.candidate.distance

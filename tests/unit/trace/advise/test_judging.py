@@ -1,0 +1,70 @@
+"""Which of some calculated keys are proposed, and what an alternative has for what."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from harness.measure.record.whatif import FirstLimitPart, PricePart, WhatIfRecord
+from harness.trace.advise.candidates import Candidate
+from harness.trace.advise.judging import TODAY, Trial, finalists, proposed
+from harness.trace.advise.reasons import trade
+from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+
+
+def trial(found: WhatIfRecord, key: str, throttled: int, **price: Any) -> Trial:
+    """Keys of which so many of 1,000 attempts are throttled, above 40 for the account alone."""
+    [part], rule = found.schemes[1:], "account" if throttled > 40 else "server"
+    once = dataclasses.replace(part.once, attempts=1000, by_rule={rule: throttled})
+    first = FirstLimitPart(factor=3.0, per_s=1.0, rule=rule, partition=key)
+    update = {
+        "name": key,
+        "once": once,
+        "first_limit": first,
+        "price": PricePart(operations=1000, queries=100, **price),
+    }
+    candidate = Candidate(key, key, key, "{row_key}", 1, {"keys": {}})
+    return Trial(found, part.model_copy(update=update), candidate)
+
+
+def made(folder: Path) -> WhatIfRecord:
+    return calculated(recorded(folder, steady(300, 5, ["hot"])))
+
+
+def test_the_least_throttled_keys_are_recommended(tmp_path: Path) -> None:
+    """Whatever their order was in the busiest seconds, and however late the limit of others is."""
+    found = made(tmp_path)
+    later = trial(found, "bucket64", 47, billable=3000, spread=100, needed=6400, most_needed=64)
+    less = trial(found, "bucket16", 38, billable=1600, spread=100, needed=1600, most_needed=16)
+    proposals = proposed([later, less], Trial(found, found.schemes[0]))
+    assert [one.candidate.name for one in proposals] == ["bucket16", "bucket64"]
+
+
+def test_a_trade_says_what_either_keys_cost(tmp_path: Path) -> None:
+    """A figure of the alternative stands first, also where it is the lower one."""
+    found = made(tmp_path)
+    many = trial(found, "many", 47, billable=3000, spread=100, needed=6400, most_needed=64)
+    few = trial(found, "few", 47, billable=1600, spread=100, needed=1600, most_needed=16)
+    none = trial(found, "none", 47, billable=3000, scans=3)
+    assert trade(few, many) == (
+        "1,600 billable requests in place of 3,000 and 100% of the queries in several partitions "
+        "(up to 16 each in place of 64)"
+    )
+    assert trade(many, few) == (
+        "3,000 billable requests in place of 1,600 and 100% of the queries in several partitions "
+        "(up to 64 each in place of 16)"
+    )
+    assert trade(none, many) == (
+        "no queries in several partitions, but 3.0% of the queries over the whole table"
+    )
+    assert trade(many, many) == "as good"
+
+
+def test_keys_that_hold_at_twice_the_traffic_are_finalists(tmp_path: Path) -> None:
+    """Of equals; then those that are made of whole parts of today's keys."""
+    found = made(tmp_path)
+    parts = [trial(found, key, 0, billable=1000) for key in ("{a:bucket4}", "{a:bucket8}", "{a}")]
+    today = Trial(found, found.schemes[0], TODAY)
+    assert finalists(parts, today, 1, {"{a:bucket8}"})[0].name == "{a:bucket8}"
+    assert finalists(parts, today, 1, {"{a:bucket8}", "{a}"})[0].name == "{a}"
