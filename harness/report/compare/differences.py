@@ -175,20 +175,20 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     low, high = sorted((one, other), key=lambda values: values.mean)
     if same or ABOUT in (low.sign, high.sign) or low.sign == AT_LEAST or high.sign == AT_MOST:
         return Judgement(None, (BOUNDED,))
-    if low.asked:
-        return Judgement(None, (ASKED,))
     far = high.least > FAR_APART * low.most
     if min(one.count, other.count) >= FEW_REPEATS:
         freedom = one.count + other.count - 2
         error = math.sqrt((one.squares + other.squares) / freedom)
         widest = student(freedom) * error * math.sqrt(1 / one.count + 1 / other.count)
-        return Judgement(far or gap > widest)
-    if low.high is None or high.low is None:
-        if far and not measure.timed:
-            return Judgement(True)
+        differ = far or gap > widest
+    elif low.high is not None and high.low is not None:
+        widest = math.hypot(low.high - low.mean, high.mean - high.low)
+        differ = gap > max(widest, one.spread, other.spread)
+    elif far and not measure.timed:
+        differ = True
+    else:
         return Judgement(None, (UNKNOWN,))
-    widest = math.hypot(low.high - low.mean, high.mean - high.low)
-    return Judgement(gap > max(widest, one.spread, other.spread))
+    return Judgement(None, (ASKED,)) if differ and low.asked else Judgement(differ)
 
 
 _DOUBTS: dict[str, Callable[[RunRecord], bool]] = {

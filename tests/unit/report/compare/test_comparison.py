@@ -22,7 +22,7 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.comparison import Comparison, compare, headline, warnings
-from harness.report.compare.differences import UNKNOWN, Subject, Values, judge, values_of
+from harness.report.compare.differences import ASKED, UNKNOWN, Subject, Values, judge, values_of
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
     changed,
@@ -196,6 +196,10 @@ def test_the_scatter_inside_of_a_run_explains_a_difference() -> None:
     wide = dataclasses.replace(one, high=1250.0)
     assert not judge(RATE, wide, other).differ
     assert judge(RATE, dataclasses.replace(one, low=700.0), other).differ
+    # A load that asked for no more leaves open what scatter does not explain.
+    enough, scattered = (dataclasses.replace(of, asked=True) for of in (one, wide))
+    assert judge(RATE, enough, other) == (None, (ASKED,))
+    assert judge(RATE, scattered, other).differ is False
     unknown = dataclasses.replace(one, low=None, high=None)
     assert judge(P99, unknown, other) == (None, (UNKNOWN,))
     assert judge(P99, unknown, values(3000)) == (None, (UNKNOWN,))
