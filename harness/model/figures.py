@@ -28,14 +28,24 @@ def request_units(value: float) -> str:
     return f"{value:,.0f}" if value == 0 or value >= 99.995 else f"{max(value, 0.01):.2f}"
 
 
-def percent(share: float) -> str:
-    """A share in percent: ``60%``, ``6.0%``, ``<0.01%``; never 0 for something, 100 for less."""
+def percent(share: float, sign: str = "") -> str:
+    """A share in percent: ``60%``, ``6.0%``, ``<0.01%``; never 0 for something, 100 for less.
+
+    ``sign`` is that of a bound, as in `signed`.
+    """
     value = share * 100
     if value == 0 or 9.95 <= value < 99.5 or value >= 100:
-        return f"{value:,.0f}%"
+        return f"{sign}{value:,.0f}%"
     if value >= 0.95:
-        return f"{min(value, 99.9):.1f}%"
-    return f"{value:.2f}%" if value >= 0.01 else "<0.01%"
+        return f"{sign}{min(value, 99.9):.1f}%"
+    return signed(sign, f"{value:.2f}%" if value >= 0.01 else "<0.01%")
+
+
+def signed(sign: str, figure: str) -> str:
+    """A figure behind the sign of a bound: ``≥60%``; of ``<0.01%`` what the sign leaves of it."""
+    if not figure.startswith("<"):
+        return f"{sign}{figure}"
+    return {"≥": ">0%", "~": "~0%"}.get(sign, figure)
 
 
 def multiple(factor: float) -> str:

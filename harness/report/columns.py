@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from harness.measure.record.findings import PointersPart, StepPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict import evidence
-from harness.model.figures import milliseconds, number, percent
+from harness.model.figures import milliseconds, number, percent, signed
 from harness.report.answers import ResponseCount, tone_of
 from harness.report.limits import least
 
@@ -86,14 +86,14 @@ class Column(Generic[Row]):
 
     def text(self, row: Row) -> str:
         value = self.get(row)
-        return self.absent if value is None else self.sign(row) + self.write(value)
+        return self.absent if value is None else signed(self.sign(row), self.write(value))
 
     def total(self, rows: Sequence[Row]) -> str:
         """The figure of ``rows`` together; empty where figures do not add up, or none has one."""
         values = [value for row in rows if (value := self.get(row)) is not None]
         if not self.adds or not values:
             return ""
-        return max(map(self.sign, rows), default="") + self.write(sum(values))
+        return signed(max(map(self.sign, rows), default=""), self.write(sum(values)))
 
 
 def columns_of(

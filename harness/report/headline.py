@@ -218,7 +218,7 @@ def _within(record: RunRecord) -> str:
     if record.request_units is not None and AS_KNOWN in record.verdict.sentence:
         # The limit is the highest one that there can be.
         sign = AT_LEAST
-    share = f"{sign}{percent(judged_rate(record, hot) / limit)}"
+    share = percent(judged_rate(record, hot) / limit, sign)
     return f"{calm}: {which} took {share} of its {limit_word(record)}."
 
 

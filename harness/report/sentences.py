@@ -222,7 +222,7 @@ class AccountRow:
     def beside(self) -> str:
         if self.share is None:
             return self.target
-        return f"{self.sign}{percent(self.share)} {self.target}"
+        return f"{percent(self.share, self.sign)} {self.target}"
 
 
 def account_rows(record: RunRecord) -> list[AccountRow]:
@@ -347,7 +347,7 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
     share = hottest_share(record)
     if len(record.partitions) > 1 and share is not None:
         sign = share_sign(record, hottest(record))
-        notes.append(f"The hottest partition takes {sign}{percent(share)} of the load.")
+        notes.append(f"The hottest partition takes {percent(share, sign)} of the load.")
     if any(part.partition.whole_table for part in record.partitions):
         notes.append(
             "(table): queries over several partitions; the share of each partition is unknown."

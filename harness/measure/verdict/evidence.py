@@ -153,7 +153,7 @@ class Evidence:
         searched: True if a search changed the rate: figures cover all of its steps.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         enforced: The limits of the stand-in that answered, and what they refused.
-        untargeted: What ``snapshot`` leaves out, because no target is for it.
+        untargeted: What ``snapshot`` leaves out, because no target is for it, if it has anything.
     """
 
     snapshot: Snapshot
@@ -392,7 +392,7 @@ class Evidence:
 
     def share_words(self, per_s: float, limit: float, part: CountedPartition | None = None) -> str:
         """A rate as a share of a limit, likewise."""
-        return f"{'≥' * bool(self.at_least(part))}{percent(per_s / limit)}"
+        return percent(per_s / limit, "≥" * bool(self.at_least(part)))
 
     def judged_words(self, rates: RatesPart, part: CountedPartition | None = None) -> str:
         """The `rate` that is compared with a target, likewise."""

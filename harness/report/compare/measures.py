@@ -172,7 +172,8 @@ class Measure:
 
     def show(self, value: float) -> str:
         """A value as outputs write it, without a latency's unit."""
-        return {"%": percent, "ms": milliseconds}.get(self.unit, number)(value)
+        writers: dict[str, Callable[[float], str]] = {"%": percent, "ms": milliseconds}
+        return writers.get(self.unit, number)(value)
 
     def show_in_full(self, value: float) -> str:
         return f"{self.show(value)}{' ms' if self.unit == 'ms' else ''}"

@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.measure.record.findings import RecordPart
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
-from harness.model.figures import counted, listed
+from harness.model.figures import counted, listed, signed
 from harness.report.compare import comparison as words
 from harness.report.compare.comparison import Comparison
 from harness.report.compare.differences import MANY_TIMES, Subject, Values, change_of, judge
@@ -293,7 +293,7 @@ def span_words(measure: Measure, values: Values) -> str:
 
 def with_change(measure: Measure, values: Values, first: Values | None, n: int) -> str:
     """A mean, and behind that of a later run its difference from the first mean."""
-    shown = values.sign + measure.show(values.mean)
+    shown = signed(values.sign, measure.show(values.mean))
     # A share of a share would mislead.
     if not n or first is None or measure.unit == "%":
         return shown
@@ -329,7 +329,7 @@ def _cell(measure: Measure, values: Values | None, first: Values | None, n: int)
     """A mean, its difference from the first mean, and below it the range of the repeats."""
     if values is None:
         return Text("n/a", "dim")
-    cell = Text(values.sign + measure.show(values.mean))
+    cell = Text(signed(values.sign, measure.show(values.mean)))
     if n:
         change = ""
         if first is not None and measure.unit != "%":

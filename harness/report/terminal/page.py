@@ -182,7 +182,7 @@ class Page:
         colour = "yellow" if share > 1 else "cyan"
         # Only the bar has the style: what is appended to this text has its own.
         drawn = Text().append(bar(share, width, self.glyphs), style=colour)
-        figure = self.show(f"{sign}{percent(share)}")
+        figure = self.show(percent(share, sign))
         return drawn.append(f" {figure:>5}", style=colour if share > 1 else "")
 
 

@@ -166,7 +166,7 @@ def _peaks(traffic: Traffic, page: Page) -> list[RenderableType]:
             f"{_span(peak.seconds)} at {_clock(_second(peak), traffic.snapshot)}",
             f"{least}{number(peak.entities_per_s)} entities/s",
             Text(bar(peak.entities_per_s / PUBLISHED.account, _BAR_WIDTH, page.glyphs), "cyan"),
-            least + percent(peak.entities_per_s / PUBLISHED.account),
+            percent(peak.entities_per_s / PUBLISHED.account, least),
         ]
         for peak in traffic.output.peaks
     ]
@@ -211,7 +211,7 @@ def _partitions(traffic: Traffic, page: Page) -> list[RenderableType]:
                     Text("")
                     if part.partition.whole_table
                     else Text(
-                        least + percent(best.best_1s / PUBLISHED.partition),
+                        percent(best.best_1s / PUBLISHED.partition, least),
                         "yellow" if best.best_1s > PUBLISHED.partition else "",
                     ),
                     f"{part.throttled:,}",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from harness import __version__
 from harness.measure.record.record import RunRecord
-from harness.model.figures import counted
+from harness.model.figures import counted, signed
 from harness.report.compare.comparison import Comparison, headline, settings_of
 from harness.report.compare.differences import Values
 from harness.report.compare.measures import Measure
@@ -138,7 +138,7 @@ def _row(record: RunRecord, measures: Iterable[Measure]) -> list[Cell]:
         *(
             Cell("n/a", "faint", sort=-1.0)
             if value is None
-            else Cell(measure.sign(record) + measure.show(value), sort=value)
+            else Cell(signed(measure.sign(record), measure.show(value)), sort=value)
             for measure, value in values
         ),
     ]

@@ -106,7 +106,7 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
 def _of(word: str, rate: float, limit: float | None, sign: str) -> str:
     if limit is None:
         return ""
-    return f"{sign}{percent(rate / limit)} of the {word}, {number(limit)}"
+    return f"{percent(rate / limit, sign)} of the {word}, {number(limit)}"
 
 
 def _latency(record: RunRecord, kind: str, part: LatencyPart | None) -> Iterator[KeyFigure]:

@@ -167,7 +167,7 @@ def _of_limit(part: PartitionPart, limit: float | None, sign: str) -> str:
 
 
 def _bar(share: float, sign: str = "") -> str:
-    return f"{bar(share, _BAR_WIDTH, _BAR)}\N{NO-BREAK SPACE}{sign}{percent(share)}"
+    return f"{bar(share, _BAR_WIDTH, _BAR)}\N{NO-BREAK SPACE}{percent(share, sign)}"
 
 
 def _as_number(text: str) -> float:

@@ -38,6 +38,11 @@ def test_something_is_never_written_as_nothing(value: float) -> None:
     ("shown", "expected"),
     [
         (multiple(8.1), multiple(8.3)),
+        (percent(0.6, "≥"), "≥60%"),
+        # A bound of what is below the smallest share that is written.
+        (percent(1e-6, "≥"), ">0%"),
+        (percent(1e-6, "≤"), "<0.01%"),
+        (percent(1e-6, "~"), "~0%"),
         (multiple(2.64), "2.6"),
         (multiple(0.97), "1"),
         (multiple(9990), "10,000"),
