@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.measure.record.record import RunRecord
 from harness.measure.record.service_log import MOST_SHOWN, LoggedPart, ServiceLogPart
 from harness.model.figures import agreed, counted, listed, milliseconds, percent
+from harness.model.partition import is_beside
 from harness.model.services.service import Server
 from harness.report.names import partition_name
 
@@ -110,6 +111,9 @@ def _partitions(part: ServiceLogPart, server: Server) -> str:
 def _latencies(record: RunRecord, part: ServiceLogPart) -> list[tuple[str, str]]:
     """Server latencies, and where it is known which share of the client's they leave."""
     server, client = part.server_ms, record.service_ms
+    if any(is_beside(one.partition.table) for one in record.partitions):
+        # The client's is not that of tables alone.
+        client = None
     if server is None:
         known = "in the log" if part.clock_s is not None else "known, as the clock is not"
         return [("server latency", f"not {known}")]

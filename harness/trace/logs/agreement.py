@@ -26,7 +26,8 @@ from harness.measure.record.service_log import (
     ServiceLogPart,
     allowed_missing,
 )
-from harness.model.partition import Partition
+from harness.model.errors import SetupError
+from harness.model.partition import Partition, is_beside
 from harness.trace.logs.entries import LogEntry
 from harness.trace.logs.joining import about_entities, operation_in
 from harness.trace.operations import UNKNOWN
@@ -51,9 +52,11 @@ _FEWEST_BOUNDARIES = 3
 
 
 def failed_by_id(errors: Iterable[Mapping[str, object]]) -> dict[str, list[int]]:
-    """The statuses of failed attempts by their request ids, from lines of ``errors.jsonl``."""
+    """The statuses of failed attempts on tables by their ids, from lines of ``errors.jsonl``."""
     found: dict[str, list[int]] = {}
     for error in errors:
+        if is_beside(str(error.get("table", ""))):
+            continue
         request_id, status = error.get("client_request_id"), error.get("status")
         if isinstance(request_id, str) and request_id and isinstance(status, int):
             passed = error.get("error_code") != _NOT_PASSED
@@ -62,16 +65,25 @@ def failed_by_id(errors: Iterable[Mapping[str, object]]) -> dict[str, list[int]]
 
 
 class Agreement:
-    """Counts the lines of a log that are about a run.
+    """Counts the lines of a log that are about a run, or about the tables of a watch.
 
     Args:
         failed: Statuses of failed attempts by request id, as many as the client kept; 0 is none.
+
+    Raises:
+        SetupError: the attempts on tables were not counted apart.
     """
 
     def __init__(self, record: RunRecord, failed: Mapping[str, Sequence[int]]) -> None:
         self._record, self._failed = record, failed
         self._by_id = record.watched is None
         self._prefix = f"{record.run_id}-"
+        self._beside = [one for one in record.partitions if is_beside(one.partition.table)]
+        if self._beside and record.partitions_folded is not None:
+            raise SetupError(
+                "The watch counted some of its partitions together, of tables and of what is "
+                "beside them: which attempts were on tables is not known."
+            )
         # Partitions of a run are named without it.
         self._own = record.endpoint.table.lower() if self._by_id else ""
         began, ended = (
@@ -119,16 +131,20 @@ class Agreement:
     def part(self, log: str) -> ServiceLogPart:
         """What the log said, for the record."""
         record = self._record
-        counted = _answered(record.attempts_by_status)
+        every = collections.Counter(record.attempts_by_status)
+        for one in self._beside:
+            every.subtract(one.attempts_by_status)
+        counted = _answered(every)
         logged = collections.Counter(self._statuses.tolist())
         statuses = {status: [counted[status], logged[status]] for status in {*counted, *logged}}
         _move_refused_parts(statuses)
-        unanswered = sum(record.attempts_by_status.values()) - counted.total()
+        unanswered = every.total() - counted.total()
         joined, found, unanswered_logged = self._join()
         kept = sum(failed.count(0) for failed in self._failed.values())
         ended_s = np.asarray(self._ended_s)
         in_order_s = np.sort(ended_s)
-        clock = self._clock(in_order_s)
+        # Seconds do not tell tables from what is beside them.
+        clock = None if self._beside else self._clock(in_order_s)
         ahead_s = 0.0 if clock is None else clock[0]
         # Clocks that differ by an unknown time tell nothing of single seconds.
         timed = clock is not None or self._is_in_time(in_order_s)
@@ -152,11 +168,15 @@ class Agreement:
             partitions=partitions,
             partitions_apart=apart,
             keyless=self._keyless,
-            seconds_apart=self._compare_seconds(in_order_s - ahead_s, lacking) if timed else (),
+            seconds_apart=()
+            if self._beside or not timed
+            else self._compare_seconds(in_order_s - ahead_s, lacking),
             clock_s=None if clock is None else rounded(clock[0]),
             clock_within_s=None if clock is None else rounded(clock[1]),
             server_ms=self._server_latency(ended_s - ahead_s) if timed else None,
-            ends_early=timed and self.last_s - ahead_s + _SLACK_S < self._load_s[1],
+            ends_early=timed
+            and not self._beside
+            and self.last_s - ahead_s + _SLACK_S < self._load_s[1],
         )
 
     def _is_of_load(self, entry: LogEntry) -> bool:
@@ -190,7 +210,7 @@ class Agreement:
             return 0, ()
         apart, compared, known = [], 0, set()
         for part in record.partitions:
-            if not part.exact:
+            if not part.exact or part in self._beside:
                 continue
             compared += 1
             table, key = Partition.named(part.key)

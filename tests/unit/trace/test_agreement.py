@@ -12,6 +12,7 @@ from hypothesis import given
 
 from harness.measure.record.record import RunRecord
 from harness.measure.record.service_log import ServiceLogPart
+from harness.model.errors import SetupError
 from harness.report.service_log import agreement, logged_rows
 from harness.trace.logs.agreement import Agreement, failed_by_id
 from harness.trace.logs.entries import LogEntry
@@ -302,3 +303,27 @@ def test_of_a_watch_all_requests_for_entities_count() -> None:
     part = held([*whole, table], record)
     assert part.agrees
     assert (part.logged, part.by_id, part.partitions) == (SECONDS * PER_S, False, 1)
+
+
+def test_what_a_watch_did_beside_tables_is_not_in_their_log() -> None:
+    """Neither its attempts, nor its partitions, nor its errors, nor its seconds are missing."""
+    counts = {"Orders/p0": 100, "(queues)/work": 300, "(blobs)/box/a": 200}
+    snapshot = snapshot_of(counts, throttled_per_s=2)
+    record = recorded(watched_evidence(snapshot), watched=watched_evidence(snapshot).watched)
+    url = "https://contoso.table.core.windows.net/orders(PartitionKey='p0',RowKey='r')"
+    logged = [
+        Line(at_s=START + second + place / 30, key="p0", status=503 if place < 2 else 204)
+        .entry(record)
+        ._replace(url=url, request_id=f"sdk-{second}-{place}")
+        for second in range(SECONDS)
+        for place in range(record.partitions[-1].operations // SECONDS + 2)
+    ]
+    lost = {"table": "(blobs)", "client_request_id": "sdk-of-blob", "status": 404}
+    part = held(logged, record, [lost])
+    assert part.agrees
+    assert (part.answered, part.partitions, part.joined) == (len(logged), 1, 0)
+    rows = dict(logged_rows(record.model_copy(update={"service_log": part})))
+    assert "network and client" not in rows
+    folded = record.model_copy(update={"partitions_folded": record.partitions[0]})
+    with pytest.raises(SetupError, match="which attempts were on tables is not known"):
+        held([], folded)
