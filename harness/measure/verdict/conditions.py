@@ -250,7 +250,8 @@ class Condition:
         lost = sum(part.outcomes.get(Outcome.THROTTLED, 0) for part in parts)
         if self.form.by == "partition":
             of = [part for part in snapshot.partitions if part.key == self.name]
-            return sum(min(lost, part.throttled) / (part.operations or 1) for part in of)
+            most = [min(lost, part.throttled, part.operations) for part in of]
+            return sum(most) / (sum(part.operations for part in of) or 1)
         return lost / (sum(part.count for part in parts) or 1)
 
     def _doubts(self, facts: Facts) -> bool:
