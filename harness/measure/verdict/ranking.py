@@ -119,7 +119,8 @@ def _compared(
 ) -> list[str]:
     """What ``part`` costs in place of ``before``, where one costs more by more than noise."""
     price, other = part.price, before.price
-    bounded = dear.price.scanned_is_lower_bound and not cheap.price.scanned_is_lower_bound
+    # What may cost more is a price, and what may cost less is no saving.
+    bounded = price.scanned_is_lower_bound and not other.scanned_is_lower_bound
 
     def differs(count: str) -> bool:
         least = (1 + RELATIVE_NOISE) * getattr(cheap.price, count)
@@ -139,7 +140,7 @@ def _compared(
     found = []
     if differs("billable"):
         found.append(number("billable", "billable requests"))
-    if bounded or differs("scanned"):
+    if (bounded and dear is part) or differs("scanned"):
         found.append(number("scanned", "entities scanned"))
     if dear.price.spread and differs("needed"):
         most, others = price.most_needed, other.most_needed

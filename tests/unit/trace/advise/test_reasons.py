@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.gateway.limits import GatewayLimits, Rate
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
+from harness.measure.verdict.ranking import price_of, savings_of
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
 from harness.trace.advise.advise import Question, advise
@@ -52,6 +53,14 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     assert "has ≥ 300 entities/s on average, ≥ 300% of what one serves" in text
     assert "the first limit is met at x 2 or before, that of a server" in text
     assert "Figures with ≥ are lower bounds" in text
+
+
+def test_what_may_cost_less_is_no_saving(tmp_path: Path) -> None:
+    """A lower bound of what is scanned is a price beside the same exact figure, and no gain."""
+    exact = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
+    exact = exact.model_copy(update={"price": dataclasses.replace(exact.price, scanned=900)})
+    assert price_of(bounded(exact), exact) == ["≥ 900 entities scanned in place of 900"]
+    assert savings_of(exact, bounded(exact)) == []
 
 
 def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
