@@ -302,9 +302,10 @@ class WatchedRun:
         all_reported = len(self._final) == plan.processes or not over
         ended_by = "" if self.ended_by is None else self.ended_by.value
         regular = self.ended_by is None or self.ended_by.regular
+        untargeted = untargeted_in(snapshot, targeted)
         evidence = Evidence(
-            snapshot=targeted,
-            untargeted=untargeted_in(snapshot, targeted),
+            snapshot=snapshot if untargeted.alone else targeted,
+            untargeted=untargeted,
             generator=application,
             kind=kind,
             targets=kind.targets,

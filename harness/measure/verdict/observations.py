@@ -178,7 +178,8 @@ def sentences(evidence: Evidence, first: Container[Topic] = ()) -> tuple[str, ..
 
 def of_rate(evidence: Evidence) -> Iterator[str]:
     if evidence.length_s > 0:
-        yield _rate(evidence)
+        if not evidence.untargeted.alone:
+            yield _rate(evidence)
     else:
         yield "no rate was measured because the measured window did not open"
 

@@ -158,12 +158,12 @@ def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
 def _finding(evidence: Evidence) -> VerdictPart:
     """The verdict without its evidence: the first one that applies, the most certain ones first."""
     throttled = evidence.snapshot.throttled_ratio >= THROTTLED_FROM
-    if evidence.untargeted.alone and not evidence.cut_short_by:
-        told = evidence.untargeted.told[0]
-        return _verdict(VerdictResult.NO_TARGET, "unknown", f"No target: {told}")
     if (lack := evidence.shortcoming) is not None:
         also = f"; {throttled_words(evidence.snapshot)}" if throttled else ""
         return _reasoned(VerdictResult.INCONCLUSIVE, "unknown", f"{lack}{also}.")
+    if evidence.untargeted.alone:
+        told = evidence.untargeted.told[0]
+        return _verdict(VerdictResult.NO_TARGET, "unknown", f"No target: {told}")
     if _fails_most(evidence, throttled=throttled):
         return _failing(evidence)
     if throttled:
@@ -421,7 +421,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         held = evidence.share_words(evidence.achieved_per_s, evidence.wanted_per_s)
         figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
     figures += f"; {throttled_words(snapshot)}"
-    known = AS_KNOWN if evidence.at_least() or evidence.at_least(hottest) else ""
+    scans = any(part.entities for part in snapshot.partitions if part.partition.whole_table)
+    known = AS_KNOWN if evidence.at_least() or scans else ""
     result, lead = VerdictResult.WITHIN_TARGET, f"Within target{known}"
     if partition > targets.partition or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.record import RunRecord
+from harness.measure.verdict.conditions import parse_condition
 from harness.model.services.storage import GATEWAY
+from harness.report.passing import passing_of
 from harness.watch.observer import Observer
 from harness.watch.watched_run import WatchedRun, WatchPlan
 from tests.support.examples import examples
@@ -20,11 +23,13 @@ LENGTH_S = 20
 PLAN = WatchPlan(run_id="r", name="n", command="", kind=GATEWAY, described="", host="h")
 
 
-def watched(rows: int, blobs: int, *, busy_rows: int = 0, busy_blobs: int = 0) -> RunRecord:
+def watched(
+    rows: int, blobs: int, *, busy_rows: int = 0, busy_blobs: int = 0, plan: WatchPlan = PLAN
+) -> RunRecord:
     """The record of an application with so many requests a second, of which some are throttled."""
     observer, now_s = Observer("gateway-1"), [START_S]
     observer.books.open_window(0.0)
-    run = WatchedRun(PLAN, lambda: now_s[0], None)
+    run = WatchedRun(plan, lambda: now_s[0], None)
     chance = random.Random(1)
     for second in range(LENGTH_S):
         for number in range(rows):
@@ -78,3 +83,18 @@ def test_blobs_alone_have_no_target(busy: int) -> None:
     assert record.counts.entities == 0
     assert all(part.target is None for part in record.partitions)
     assert record.service_ms is not None
+
+
+def test_conditions_on_blobs_alone_are_decided_by_what_was_asked_of_blobs() -> None:
+    """Too few requests decide nothing, as on tables; no evidence is about entities."""
+    conditions = (parse_condition("throttled_ratio < 1%"), parse_condition("p99(service) < 1s"))
+    plan = dataclasses.replace(PLAN, conditions=conditions)
+    record = watched(0, 20, plan=plan)
+    assert (record.exit_code, str(passing_of(record))) == (0, "PASS: both conditions hold")
+    said = " ".join(record.verdict.evidence)
+    assert "None of 400 attempts was throttled" in said
+    assert "entities/s" not in said
+    assert "Nothing was sent" not in said
+    few = watched(0, 2, plan=plan)
+    assert (few.exit_code, few.verdict.result) == (3, "inconclusive")
+    assert str(passing_of(few)).startswith("NOT DECIDED: ")
