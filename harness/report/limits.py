@@ -112,10 +112,14 @@ def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:
 
 
 def share_sign(record: RunRecord, part: PartitionPart | None) -> str:
-    """The sign before a partition's share of the load."""
+    """The sign before a partition's share of the load.
+
+    Scans of a whole table are a part of the load, whatever partition they took entities of.
+    """
     if part is None or record.request_units is not None or len(record.partitions) == 1:
         return ""
-    others = any(least(record, one) for one in record.partitions if one.key != part.key)
+    parts = (*record.partitions, *filter(None, (record.partitions_folded,)))
+    others = any(is_lower_bound(record.operations, (), one) for one in parts if one.key != part.key)
     if least(record, part):
         return ABOUT if others else AT_LEAST
     return AT_MOST if others else ""

@@ -20,6 +20,7 @@ from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EntityPart, RunRecord
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
+from harness.model.operation import WHOLE_TABLE
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.comparison import Comparison, compare, headline, warnings
 from harness.report.compare.differences import ASKED, UNKNOWN, Subject, Values, judge, values_of
@@ -35,7 +36,7 @@ from harness.report.sentences import partition_notes
 from harness.report.terminal.page import Page
 from harness.report.web.document import embedded
 from harness.report.web.over_runs import courses
-from tests.support.evidence import evidence, recorded, scanned
+from tests.support.evidence import evidence, recorded, scanned, snapshot_of
 from tests.support.records import (
     altered,
     enforcing,
@@ -124,6 +125,11 @@ def test_a_share_of_two_bounds_is_none(keys: tuple[str, ...], estimated: bool, s
     """Where both partitions may have more, the share of one may be more or less."""
     record = recorded(evidence(scanned(keys, estimated=estimated)))
     assert BY_NAME["hottest_share"].sign(record) == sign
+    # Of a table that is scanned, others have no more of the load than is known.
+    for hottest, besides in (("A/p0", "≥"), ("B/p0", "")):
+        rates = {"A/p0": 100, "B/p0": 100, f"A/{WHOLE_TABLE}": 300} | {hottest: 500}
+        of_tables = recorded(evidence(snapshot_of(rates)))
+        assert BY_NAME["hottest_share"].sign(of_tables) == besides
     notes = " ".join(partition_notes(record))
     assert len(keys) == 1 or f"The hottest partition takes {sign}50% of the load." in notes
 
