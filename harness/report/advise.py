@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -86,10 +86,22 @@ def titled(table: TableAdvicePart) -> str:
     return f"table {table.table}" if table.table else "the table"
 
 
-def example(table: TableAdvicePart, place: int) -> tuple[tuple[str, str], ...]:
-    """Today's keys of an entity, and those of the proposal at a place; empty if none are known."""
+def proposed_keys(
+    table: TableAdvicePart, place: int, show_keys: Callable[[str], str] = str
+) -> tuple[str, list[tuple[str, str]]]:
+    """The title of a proposal by its place, and its rows: labels and texts.
+
+    ``show_keys`` shows the keys of an example.
+    """
     assert table.found is not None
-    return table.found.schemes[1 + place].sample[:1]
+    proposal = table.proposals[place]
+    name = "recommended" if not place else f"or {proposal.name}"
+    rows = [("PartitionKey", proposal.partition_key), ("RowKey", proposal.row_key)]
+    for example in table.found.schemes[1 + place].sample[:1]:
+        rows += zip(("for example", "becomes"), map(show_keys, example), strict=True)
+    if proposal.trade:
+        rows.append(("trade", proposal.trade))
+    return f"{name}: {proposal.idea}", rows
 
 
 def field_rows(table: TableAdvicePart) -> list[tuple[str, str, str, str, str]]:
@@ -117,18 +129,10 @@ def _table(table: TableAdvicePart, page: Page) -> list[RenderableType]:
     if table.found is None:
         return said
     said += (Text(page.show(sentence)) for sentence in table.reason)
-    for place, proposal in enumerate(table.proposals):
-        name = "recommended" if not place else f"or {proposal.name}"
-        rows = [
-            ("PartitionKey", page.show(proposal.partition_key)),
-            ("RowKey", page.show(proposal.row_key)),
-        ]
-        for old, new in example(table, place):
-            shown = (page.short(keys, _KEYS_WIDTH) for keys in (old, new))
-            rows += zip(("for example", "becomes"), shown, strict=True)
-        if proposal.trade:
-            rows.append(("trade", page.show(proposal.trade)))
-        said += [Text(), Text(page.show(f"{name}: {proposal.idea}")), grid(rows)]
+    for place in range(len(table.proposals)):
+        title, rows = proposed_keys(table, place, lambda keys: page.short(keys, _KEYS_WIDTH))
+        shown = [(label, page.show(text)) for label, text in rows]
+        said += [Text(), Text(page.show(title)), grid(shown)]
     if table.proposals:
         said.append(Text())
         places = range(len(table.found.schemes))

@@ -48,7 +48,7 @@ def test_the_answer_is_the_first_thing_on_the_page(
     for place in range(2):
         drawn(page, f"chart-heat-0-{place}")
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    expect(page.get_by_text("→").first).to_be_visible()
+    expect(page.get_by_text("becomes").first).to_be_visible()
     assert not pages.wrong
     if width == 1280:
         picture(page, "advice")

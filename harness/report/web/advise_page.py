@@ -8,8 +8,8 @@ from harness.report.advise import (
     advice_heading,
     commands,
     compared_rows,
-    example,
     field_rows,
+    proposed_keys,
     titled,
 )
 from harness.report.web.document import Block, Content, page_of
@@ -19,6 +19,8 @@ from harness.report.web.tables import Cell, rows_html, short
 
 _NAME_WIDTH = 40
 _SHOWN = ("Today", "Recommended")
+_CLASSES = {"trade": ""}
+"""Of the rows of a proposal that are no keys."""
 
 
 def advise_page(found: AdviceRecord, given: Given) -> str:
@@ -60,19 +62,11 @@ def _contents(number: int, table: TableAdvicePart) -> list[Content]:
         said.append(
             (Block(f"compared-{number}", "Side by side"), rows_html(["", *names], compared, 1))
         )
-        heads = ["keys", "PartitionKey", "RowKey", "for example", "trade"]
-        proposed = [
-            [
-                Cell(one.name),
-                Cell(one.partition_key, "name"),
-                Cell(one.row_key, "name"),
-                Cell("; ".join(f"{old} → {new}" for old, new in example(table, place)), "name"),
-                Cell(one.trade),
-            ][: 5 if len(table.proposals) > 1 else 4]
-            for place, one in enumerate(table.proposals)
-        ]
-        heads = heads[: len(proposed[0])]
-        said.append((Block(f"keys-{number}", "Keys"), rows_html(heads, proposed, len(heads))))
+        for place, proposal in enumerate(table.proposals):
+            title, texts = proposed_keys(table, place)
+            rows = [[Cell(label), Cell(text, _CLASSES.get(label, "name"))] for label, text in texts]
+            block = Block(f"keys-{number}-{place}", f"{title[0].upper()}{title[1:]}")
+            said.append((block, rows_html(["", proposal.name], rows, 2)))
     said.append((Block(f"bad-{number}", "What stays bad"), list_html(table.stays_bad)))
     if table.fields:
         heads = ["key", "field", "is", "different", "examples"]
