@@ -5,6 +5,8 @@ Throttled attempts have a scope; other attempts have none.
 
 from __future__ import annotations
 
+from harness.model.operation import Kind
+
 RUN = 'run="$run"'
 CHOSEN = f'{RUN},partition=~"$partition"'
 ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)|\\(blobs\\)/.*"'
@@ -24,7 +26,9 @@ def total(of: str, *by: str) -> str:
 
 PHASE = f"aztables_run_phase{{{RUN}}} == 1"
 VERDICT = f"aztables_verdict_info{{{RUN}}}"
-ENTITIES = total(rate("aztables_entities_total", RUN))
+_UNTARGETED = "|".join(kind for kind in Kind if kind.untargeted)
+"""Operations that no target is for, such as those on blobs, also where partitions are folded."""
+ENTITIES = total(rate("aztables_entities_total", f'{RUN},op!~"{_UNTARGETED}"'))
 ENTITIES_BY_PARTITION = total(rate("aztables_entities_total", CHOSEN), "partition")
 _ENTITIES_OF_ONE = total(rate("aztables_entities_total", f"{CHOSEN},{ONE_PARTITION}"), "partition")
 SHARE_OF_TARGET = (

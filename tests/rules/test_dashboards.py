@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from dashboards.generator.queries import ENTITIES
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.metrics.exposition import RunState
+from harness.model.operation import Kind
 from harness.model.services.service import PUBLISHED
 from tests.support.metrics_page import WHOLE
 
@@ -240,6 +242,14 @@ def test_recorded_names_say_level_metric_operation() -> None:
             assert by is not None
             assert level.split("_") == by[1].split(", ")
             assert operation.endswith("rate15s")
+
+
+def test_the_rate_of_an_account_leaves_out_what_no_target_is_for() -> None:
+    """By the operations, which folded partitions have too; dashboard and rules agree."""
+    [rule] = [one for one in RULES if one.get("record") == "run:aztables_entities:rate15s"]
+    left_out = "|".join(kind for kind in Kind if kind.untargeted)
+    for expression in (rule["expr"], ENTITIES):
+        assert f'op!~"{left_out}"' in expression
 
 
 def test_an_alert_says_what_to_do() -> None:
