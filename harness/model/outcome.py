@@ -373,12 +373,14 @@ _STATUS_OUTCOMES = {
     408: Outcome.TIMEOUT,
     409: Outcome.CONFLICT,
     412: Outcome.PRECONDITION,
-    # Of a read that asked for what changed, and of a range behind the end of a blob.
+    # Of blobs: a read that asked for what changed, and a range behind the end.
     304: Outcome.PRECONDITION,
     416: Outcome.PRECONDITION,
     RETRY_WITH: Outcome.SERVER_ERROR,
 }
 
+_UNCONDITIONAL = {304: Outcome.UNEXPECTED, 416: Outcome.REJECTED}
+"""What they are of requests that never have such conditions."""
 _LOST_RECEIPT = "PopReceiptMismatch"
 """Error code of a 400: the message was hidden for too short a time, and somebody else got it."""
 
@@ -415,6 +417,8 @@ def classify(operation: Operation, last: Attempt, earlier: Sequence[Attempt] = (
     disputed = status in operation.kind.disputed and not _of_store(last.error_code)
     if disputed and any(attempt.ambiguous for attempt in earlier):
         return Outcome.AMBIGUOUS
+    if status in _UNCONDITIONAL and not operation.kind.untargeted:
+        return _UNCONDITIONAL[status]
     return outcome_of(status, last.error_code)
 
 

@@ -43,6 +43,7 @@ DELETE = operation(Kind.DELETE)
 UPDATE = operation(Kind.UPDATE_MERGE, etag='W/"1"')
 REPLACE = operation(Kind.UPDATE_REPLACE, etag='W/"1"')
 READ = operation(Kind.POINT_QUERY)
+BLOB = operation(Kind.GET_BLOB)
 UPSERT = operation(Kind.UPSERT_MERGE)
 BATCH = operation(Kind.TRANSACTION, parts=3)
 LOST = attempt(fault=Fault.RESET)
@@ -87,7 +88,10 @@ REFUSED = attempt(fault=Fault.REFUSED)
         # What no table service answers is unexpected; no status and no fault is a defect.
         (100, "", UPSERT, (), Outcome.UNEXPECTED),
         (302, "", UPSERT, (), Outcome.UNEXPECTED),
-        (304, "", READ, (), Outcome.PRECONDITION),
+        (304, "", READ, (), Outcome.UNEXPECTED),
+        (416, "", READ, (), Outcome.REJECTED),
+        (304, "", BLOB, (), Outcome.PRECONDITION),
+        (416, "InvalidRange", BLOB, (), Outcome.PRECONDITION),
         (600, "", UPSERT, (), Outcome.UNEXPECTED),
         (999, "", BATCH, (), Outcome.UNEXPECTED),
         (0, "", UPSERT, (), Outcome.DEFECT),
