@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Generic, Self, TypeVar
 
-from harness.model.operation import ON_MESSAGES
+from harness.model.operation import BESIDE_ROWS
 
 
 class Action(enum.StrEnum):
@@ -63,9 +63,9 @@ class Action(enum.StrEnum):
         return self.new > 0
 
     @property
-    def of_messages(self) -> bool:
-        """Whether it is about messages of queues, which have no rows to load."""
-        return self.value in ON_MESSAGES
+    def on_rows(self) -> bool:
+        """Whether it is about rows of a table, which are loaded before."""
+        return self.value not in BESIDE_ROWS
 
 
 _T = TypeVar("_T")

@@ -69,7 +69,7 @@ class Workload:
         self._version = worker << _VERSION_BITS
         self._inserted = 0
         self._tasks = Tasks(self._new, self._content)
-        self._loads = not all(action.of_messages for action in mix.actions)
+        self._loads = any(action.on_rows for action in mix.actions)
         of_queue = MessageTasks(entities, messages)
         moving = any(action.moves_rows for action in mix.actions) or (
             Action.TRANSACTION in mix.actions and any(kind.moves_rows for kind in transaction_kinds)

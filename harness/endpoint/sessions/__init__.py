@@ -36,9 +36,11 @@ def operation_problem(kind: str, operation: Operation) -> str | None:
 
 
 def _table_problem(operation: Operation) -> str | None:
-    if not operation.kind.on_messages:
+    if operation.kind.on_rows:
         return None
-    return f"the operation {operation.label!r} is one on messages: use session queue"
+    able = [kind for kind, problem in _PROBLEMS.items() if problem(operation) is None]
+    use = f": use session {able[0]}" if able else ""
+    return f"the operation {operation.label!r} is not one on rows of a table{use}"
 
 
 def require_sendable(

@@ -139,8 +139,8 @@ def _problem(operation: Operation, tables: tuple[str, ...]) -> str | None:
         over = part.partition_key == WHOLE_TABLE
         if part.table not in tables:
             return f"{what}: its tables are {tables}, not {part.table!r}"
-        if part.kind.on_messages:
-            # Its queue and its text are no key and no property of an entity.
+        if not part.kind.on_rows:
+            # Its partition and its content are no key and no property of an entity.
             continue
         if part.properties is not None:
             problems = list(entity_problems(part.partition_key, part.row_key, part.properties))

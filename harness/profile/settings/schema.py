@@ -235,7 +235,7 @@ def _transaction_rows(profile: Profile) -> Iterator[str]:
 
 def _sizes(profile: Profile) -> Iterator[str]:
     service, weights = service_of_session(profile.session.kind), profile.mix.weights()
-    on_rows = any(weight and not action.of_messages for action, weight in weights.items())
+    on_rows = any(weight and action.on_rows for action, weight in weights.items())
     if service is not None and service.store_each and not (profile.mixed and on_rows):
         # A message has its text alone, of any length.
         return

@@ -117,7 +117,7 @@ MOVING = (Action.INSERT, Action.DELETE, Action.READ_THEN_WRITE, Action.KEY_CHANG
 def test_reads_and_updates_go_to_loaded_rows() -> None:
     """Whatever is not inserted by the run itself was loaded before."""
     loaded = {(one.partition_key, one.row_key) for one in writes(list(workload().loading()))}
-    of_rows = [action for action in Action if not action.of_messages]
+    of_rows = [action for action in Action if action.on_rows]
     mix = dict.fromkeys(of_rows, 1.0) | dict.fromkeys(MOVING, 0.0)
     touched = [one for one in writes(drawn(workload(mix), 500)) if one.kind is not Kind.QUERY]
     assert {(one.partition_key, one.row_key) for one in touched} <= loaded

@@ -155,4 +155,7 @@ def test_each_session_sends_its_own_operations() -> None:
     """Tables take no messages, and queues nothing else; the largest message fits."""
     assert operation_problem("queue", put("x" * 65_536)) is None
     assert "session queue" in str(operation_problem("wire", put("x")))
+    assert "rows of a table" in str(
+        operation_problem("wire", Operation(kind=Kind.GET_BLOB, partition_key="p"))
+    )
     assert operation_problem("wire", Operation(kind=Kind.DELETE, partition_key="p")) is None
