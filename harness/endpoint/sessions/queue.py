@@ -12,7 +12,8 @@ from harness.endpoint.retrying import RetryingSession
 from harness.endpoint.session import SessionOptions
 from harness.model.operation import MESSAGE_TEXT, Message, Operation
 from harness.model.outcome import SUCCESS, Outcome, Result
-from harness.model.services.queues import MAX_MESSAGE_BYTES, MAX_MESSAGES, queue_of
+from harness.model.services.queues import MAX_MESSAGE_BYTES, MAX_MESSAGES
+from harness.model.services.service import store_of
 
 _not_xml = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]").search
 """Characters that no XML 1.0 document can hold, and so no message that is not encoded."""
@@ -75,7 +76,7 @@ class QueueSession(RetryingSession):
         )
 
     def _send(self, operation: Operation, exchange: Exchange) -> list[Message]:
-        queue = queue_of(self._run, operation.partition_key)
+        queue = store_of(self._run, operation.partition_key)
         message = self._requests.single(operation, queue, exchange.client_request_id)
         self._channel.send(message, exchange)
         return read_messages(operation, exchange)

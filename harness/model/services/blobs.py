@@ -16,6 +16,8 @@ AZURE_BLOBS = Service(
     unit=CountedUnit("line", "lines"),
     store="container",
     partitions="blobs",
+    uncompressed="entity.compress makes lines of different lengths, and a range of lines is read "
+    "as a range of bytes",
     layout="each is a line of an append blob, and each partition is a blob",
     same_as="A line of a blob counts as an entity of a table.",
     page_bytes=READ_BYTES,

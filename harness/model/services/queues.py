@@ -20,6 +20,16 @@ MAX_MESSAGES = 32
 MAX_NAME_LENGTH = 63
 _NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 
+
+def queue_name_problem(name: str) -> str | None:
+    """Why the Queue service would refuse the name of a queue; None where it would not."""
+    if not 3 <= len(name) <= MAX_NAME_LENGTH:
+        return f"{len(name)} characters, and the name of a queue has 3 to {MAX_NAME_LENGTH}"
+    if _NAME.fullmatch(name) is None:
+        return "the name of a queue has only lower-case letters, digits and single hyphens"
+    return None
+
+
 QUEUES = Service(
     name="queues",
     described="Azure Queue Storage",
@@ -27,6 +37,8 @@ QUEUES = Service(
     store="queue",
     partitions="queues",
     store_each=True,
+    name_problem=queue_name_problem,
+    uncompressed="entity.compress makes bytes, and a message has a text",
     layout="each is a message, and each partition is a queue",
     same_as="A message of a queue counts as an entity of a table.",
     # No document names a target of the account in messages/s.
@@ -65,24 +77,3 @@ QUEUE_GATEWAY = dataclasses.replace(
     selectable=False,
     server_header="",
 )
-
-MOST_QUEUES = 200
-"""Of one run, which creates and deletes each by a request, and counts each by itself."""
-
-
-EXAMPLE_QUEUE = "stress00000000t000000z00000000"
-"""The beginning of the names of a run's queues, which all have this length."""
-
-
-def queue_of(run: str, partition: str) -> str:
-    """The name of the queue that a run has for a partition; ``run`` begins all its names."""
-    return f"{run}-{partition}"
-
-
-def queue_name_problem(name: str) -> str | None:
-    """Why the Queue service would refuse the name of a queue; None where it would not."""
-    if not 3 <= len(name) <= MAX_NAME_LENGTH:
-        return f"{len(name)} characters, and the name of a queue has 3 to {MAX_NAME_LENGTH}"
-    if _NAME.fullmatch(name) is None:
-        return "the name of a queue has only lower-case letters, digits and single hyphens"
-    return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from harness.model.entity import MAX_KEY_CHARACTERS, MAX_PAGE_ENTITIES
@@ -95,6 +96,15 @@ class Targets:
         )
 
 
+EXAMPLE_STORES = "stress00000000t000000z00000000"
+"""The beginning of the names of a run's stores, which all have this length."""
+
+
+def store_of(run: str, partition: str) -> str:
+    """The name of the store that a run has for a partition; ``run`` begins all its names."""
+    return f"{run}-{partition}"
+
+
 PUBLISHED = Targets(partition=2000.0, account=20000.0)
 """Source: performance checklist for Table storage, "Targets for data operations"."""
 
@@ -108,7 +118,10 @@ class Service:
         described: The name in outputs, which marks emulators.
         store: What holds them: a table, a container of blobs, or a queue.
         partitions: What has a name of its own in them.
-        store_each: Whether each partition is a store of its own.
+        store_each: Whether each partition is a store of its own; see `store_of`.
+        most_stores: Of these of one run, which creates and deletes each by a request.
+        name_problem: Why the service would refuse the name of a store; None where it would not.
+        uncompressed: Why it cannot have compressed entities; empty where it can.
         layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
         same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
         page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
@@ -145,6 +158,9 @@ class Service:
     store: Literal["table", "container", "queue"] = "table"
     partitions: str = "partitions"
     store_each: bool = False
+    most_stores: int = 200
+    name_problem: Callable[[str], str | None] = lambda name: None
+    uncompressed: str = ""
     layout: str = ""
     same_as: str = ""
     page_bytes: int | None = None

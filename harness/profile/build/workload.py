@@ -80,14 +80,7 @@ def settings_problem(profile: Profile, service: Service | None) -> str | None:
         return None
     if profile.audit.enabled:
         return "audit.enabled compares rows of tables"
-    if not profile.entity.compress:
-        return None
-    if service.store_each:
-        return "entity.compress makes bytes, and a message has a text"
-    return (
-        "entity.compress makes lines of different lengths, and a range of lines is read as a range "
-        "of bytes"
-    )
+    return (profile.entity.compress and service.uncompressed) or None
 
 
 def _loading_size(profile: Profile) -> int:

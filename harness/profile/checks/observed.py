@@ -21,8 +21,7 @@ from harness.model.key_tokens import tokens_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.model.services import USUAL, service_of_session
-from harness.model.services.queues import EXAMPLE_QUEUE, MOST_QUEUES, queue_name_problem, queue_of
-from harness.model.services.service import Service
+from harness.model.services.service import EXAMPLE_STORES, Service, store_of
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
 from harness.profile.checks.exact_shares import exact_shares
@@ -375,25 +374,26 @@ class Observed:
 
 
 def _stores(profile: Profile, source: OperationSource) -> tuple[str, ...]:
-    """Endings of the names of what a run creates: of its tables, or of the queue of each partition.
+    """Endings of the names of what a run creates: of its tables, or of the store of each partition.
 
-    A `SetupError` says which partition cannot be a queue.
+    A `SetupError` says which partition cannot be a store.
     """
     service = service_of_session(profile.session.kind)
     if service is None or not service.store_each:
         return source.tables
-    names = tuple(itertools.islice(source.partitions(), MOST_QUEUES + 1))
-    if len(names) > MOST_QUEUES:
+    names = tuple(itertools.islice(source.partitions(), service.most_stores + 1))
+    if len(names) > service.most_stores:
         raise SetupError(
-            f"a run has at most {MOST_QUEUES:,} queues, and the keys name more: lower the values "
-            "of the fields in keys.partition_key"
+            f"a run has at most {service.most_stores:,} {service.store}s, and the keys name more: "
+            "lower the values of the fields in keys.partition_key"
         )
     for name in names:
-        if (problem := queue_name_problem(queue_of(EXAMPLE_QUEUE, name))) is not None:
+        if (problem := service.name_problem(store_of(EXAMPLE_STORES, name))) is not None:
             raise SetupError(
-                f"keys.partition_key: {echoed(name)} cannot end the name of a queue: {problem}"
+                f"keys.partition_key: {echoed(name)} cannot end the name of a {service.store}: "
+                f"{problem}"
             )
-    return tuple(queue_of("", name) for name in names)
+    return tuple(store_of("", name) for name in names)
 
 
 def observe(

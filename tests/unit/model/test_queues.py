@@ -13,12 +13,10 @@ from harness.model.outcome import Attempt, Fault, Outcome, classify
 from harness.model.services import SERVICES, service_of_session
 from harness.model.services.queues import (
     AZURITE_QUEUES,
-    EXAMPLE_QUEUE,
     QUEUES,
     queue_name_problem,
-    queue_of,
 )
-from harness.model.services.service import PUBLISHED, Targets
+from harness.model.services.service import EXAMPLE_STORES, PUBLISHED, Targets, store_of
 from harness.model.services.storage import STORAGE
 from harness.model.target import entity_count
 
@@ -43,7 +41,7 @@ def test_a_name_is_what_the_rule_says(name: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_has_an_answer(name: str) -> None:
     """Whatever a partition is called, it is a name or there is a reason why not."""
-    problem = queue_name_problem(queue_of(EXAMPLE_QUEUE, name))
+    problem = queue_name_problem(store_of(EXAMPLE_STORES, name))
     assert problem is not None or set(name) <= ALLOWED
 
 
