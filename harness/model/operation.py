@@ -178,9 +178,8 @@ class Kind(enum.StrEnum):
         return not (self.on_messages or self.untargeted)
 
 
-ON_MESSAGES = frozenset(kind.value for kind in Kind if kind.on_messages)
 BESIDE_ROWS = frozenset(kind.value for kind in Kind if not kind.on_rows)
-"""Names of the kinds that are about messages of a queue, and of all that are not about rows."""
+"""Names of the kinds that are not about rows of a table."""
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
 _QUERY = Kind.QUERY
 

@@ -17,7 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
-from harness.model.operation import BESIDE_ROWS, FOLDED, ON_MESSAGES, Kind
+from harness.model.operation import BESIDE_ROWS, FOLDED, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
@@ -271,10 +271,10 @@ class Seen:
         return self.service.targets or PUBLISHED
 
     @property
-    def hottest_is_queue(self) -> bool:
-        """Whether the partition with the largest share is a queue: alone, or beside tables."""
+    def hottest_service(self) -> Service:
+        """That of the partition with the largest share, which may be beside tables."""
         beside = service_beside(Partition.named(self.shares.hottest).table)
-        return (self.limited_in if beside is None else beside.limits) is LimitUnit.MESSAGES
+        return beside or self.without_rows or self.service
 
     @property
     def over_partitions(self) -> list[QuerySeen]:
@@ -357,8 +357,10 @@ class Seen:
         """What the limits of the service count, by which practices apply."""
         if self.record is not None and self.labels and self.labels <= BESIDE_ROWS:
             # An application that was watched used no table.
-            on_messages = not self.labels.isdisjoint(ON_MESSAGES)
-            return LimitUnit.MESSAGES if on_messages else LimitUnit.UNDOCUMENTED
+            tables = (part.partition.table for part in self.record.partitions)
+            used = filter(None, map(service_beside, tables))
+            if (known := max(used, key=lambda one: one.documented, default=None)) is not None:
+                return known.limits
         return (self.without_rows or self.service).limits
 
     @property

@@ -83,7 +83,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
     # Finer keys do not split a row. Inserts at one end move on, and so do finer keys.
     moves = seen.recorded or severity is Severity.FINE
     growing = moves and any(table.growth for table in seen.several)
-    if not shares.hottest_share or seen.hot_row or growing or seen.hottest_is_queue:
+    if not shares.hottest_share or seen.hot_row or growing or seen.hottest_service.store != "table":
         return None
     setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
     share, reached = shares.hottest_share, shares.account_rate_at(seen.targets.partition)
@@ -123,7 +123,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
 )
 def hot_row(seen: Seen) -> Assessment | None:
     share, severity = seen.hot_row_share, _near_target(seen)
-    if seen.hottest_is_queue:
+    if seen.hottest_service.store != "table":
         return None
     if share is None:
         return untold("How often a row is used is not in the record.") if seen.recorded else None
@@ -192,7 +192,7 @@ def hot_range(seen: Seen) -> Assessment | None:
 @remedy("Use a queue for each functional area of the application, or several for one.")
 def hot_queue(seen: Seen) -> Assessment | None:
     shares, target = seen.shares, seen.targets.partition
-    if not shares.hottest_share or not seen.hottest_is_queue:
+    if not shares.hottest_share or seen.hottest_service.limits is not LimitUnit.MESSAGES:
         return None
     share, peak = shares.hottest_share, seen.peak
     whole = "messages" if seen.limited_in is LimitUnit.MESSAGES else "entities and messages"

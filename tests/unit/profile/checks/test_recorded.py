@@ -394,7 +394,7 @@ def test_queues_beside_tables_say_nothing_about_tables() -> None:
     gets = [result(get, at_s=n, entities=9) for n in range(40)]
     seen = seen_in(measured([*inserts(LATER[:5], "orders"), *gets]))
     assert (seen.operations, seen.reads) == (5, 0)
-    assert seen.hottest_is_queue
+    assert seen.hottest_service is QUEUES
     assert severity_of("hot-row", seen) is None
     assert "of the entities and messages" in look_of("hot-queue", seen).why
 
