@@ -168,7 +168,8 @@ class Watch:
         charges = self._options.plan.kind.charges
         if (upstream := self._options.upstream) is not None:
             return upstream, {} if charges else upstreams_beside(upstream)
-        servers = [USUAL.server, *(one.server for one in BESIDE if not charges)]
+        beside = (one.server for one in BESIDE if not charges)
+        servers = [USUAL.server, *filter(azurite.installed, beside)]
         # They start side by side: each takes a second.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             starts = [pool.submit(azurite.start_azurite, service=server) for server in servers]

@@ -192,6 +192,8 @@ def start_azurite(
     if not 0 <= port <= 65535:
         raise SetupError(f"invalid port {port}: a port is a number from 0 to 65535")
     entry = installed(service)
+    if entry is None and installed() is not None:
+        raise SetupError(f"Azurite has no {service} server: give the address of another one")
     if entry is None:
         raise SetupError(
             f"Azurite {VERSION} is not installed: run `harness azurite install` (or `make azurite`)"

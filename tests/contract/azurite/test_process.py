@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
@@ -22,6 +23,7 @@ from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.auth_mode import CREDENTIAL_VARIABLES
 from harness.model.errors import SetupError
+from harness.model.services.service import Server
 from tests.support.certificates import certificate
 
 pytestmark = pytest.mark.azurite
@@ -207,6 +209,12 @@ def test_a_second_install_does_nothing() -> None:
     lines: list[str] = []
     assert embedded.install(lines.append) == embedded.installed()
     assert lines == [f"Azurite {embedded.VERSION} is installed"]
+
+
+def test_a_server_that_azurite_does_not_have_is_not_one_to_install() -> None:
+    """The sentence about a service without a server there names no command that installs it."""
+    with pytest.raises(SetupError, match="Azurite has no file server"):
+        start_azurite(service=cast("Server", "file"))
 
 
 def test_a_missing_azurite_says_how_to_get_it(tmp_path: Path) -> None:
