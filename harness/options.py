@@ -112,9 +112,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         choices=AUTH_MODES,
         help="key: the keys or SAS in the environment. login: the login in the environment "
         "(AZURE_CLIENT_ID and others), of a workload or managed identity, or of Azure CLI "
-        "(`az login`); it needs https and the role Storage Table Data Contributor (for blobs "
-        "Storage Blob Data Contributor), and ignores keys. Each worker needs its own. "
-        "Default: key.",
+        "(`az login`); it needs https and a role for data of the service, such as Storage Table "
+        "Data Contributor, and ignores keys. Each worker needs its own. Default: key.",
     )
     add(
         "--remote-ok",

@@ -57,8 +57,7 @@ class AzuriteStart:
             "--server",
             choices=servers,
             default="table",
-            help="the server to run; sessions queue and blob send to those of their name (default: "
-            "%(default)s)",
+            help="the server to run, for sessions that send to it (default: %(default)s)",
         )
         parser.add_argument(
             "--port",

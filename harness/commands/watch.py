@@ -50,7 +50,7 @@ examples:
   harness watch                                no command: shows what to set, until Ctrl-C
 
 The command finds the gateway in AZURE_STORAGE_CONNECTION_STRING and AZURE_TABLES_ENDPOINT, for
-queues and blobs in AZURE_STORAGE_QUEUE_ENDPOINT and AZURE_STORAGE_BLOB_ENDPOINT.
+the other services of its account in variables such as AZURE_STORAGE_QUEUE_ENDPOINT.
 {connection_string} and {endpoint} in its arguments are replaced. Signals and the exit code of the
 command are passed through; lines of the watch go to standard error.
 """
@@ -59,8 +59,8 @@ command are passed through; lines of the watch go to standard error.
 class Watch:
     """Runs an application against the metering gateway, and reports its requests.
 
-    Every request to tables, queues and blobs is counted, by the rule of the targets where there are
-    some: entities/s of each partition, throttling that the SDK hides by retrying, latencies. The
+    Every request to the account is counted, by the rule of the targets where there are some:
+    entities/s of each partition, throttling that the SDK hides by retrying, latencies. The
     outputs are those of a run: summary, report, record, CSV, JUnit, Prometheus.
     """
 
@@ -109,8 +109,8 @@ class Watch:
             "--proxy",
             action="store_true",
             help="for applications that make the host of account and key: the gateway is the proxy "
-            "of the command (HTTPS_PROXY, HTTP_PROXY), intercepts the hosts of tables, queues "
-            "and blobs with an authority of its own, and passes other hosts on untouched",
+            "of the command (HTTPS_PROXY, HTTP_PROXY), intercepts the hosts of the account's "
+            "services with an authority of its own, and passes other hosts on untouched",
         )
         group.add_argument(
             "--env",
