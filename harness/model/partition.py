@@ -7,11 +7,13 @@ the same account in every process, in every run, and for every table.
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from harness.model.operation import WHOLE_TABLE, Operation
 from harness.model.services import service_beside
+from harness.model.services.service import Targets
 
+_T = TypeVar("_T", bound=Targets | None)
 EXACT_PARTITIONS = 200
 """So many partitions are counted one by one, by a ledger as by a gateway."""
 MADE_UP = "!rows"
@@ -72,6 +74,16 @@ class Partition(NamedTuple):
     def targeted(self) -> bool:
         """Whether a target can be for it, which is so of one partition alone."""
         return self.documented and not self.whole_table
+
+    def held_to(self, targets: _T) -> Targets | _T:
+        """The targets of its service beside tables; else ``targets``, those of the endpoint."""
+        beside = service_beside(self.table)
+        return (beside and beside.targets) or targets
+
+    def target(self, targets: Targets | None) -> float | None:
+        """The figure that it is held to, likewise; None where no document names one."""
+        held = self.held_to(targets) if self.targeted else None
+        return None if held is None else held.partition
 
 
 def account_of(partition_key: str, accounts: int) -> int:

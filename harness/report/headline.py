@@ -137,11 +137,14 @@ def _throttled(record: RunRecord) -> str:
         return "Partitions were throttled."
     used, attempts = _used(record), sum(map(throttled_attempts, found))
     throttled = [part for part in found if not part.partition.whole_table]
-    limit = partition_limit(record)
     unknown = record.verdict.limited_by == "unknown"
-    far = next(
-        (part for part in throttled if unknown and not is_near(limited_rates(part), limit)), None
+    limits = [partition_limit(record, part) for part in throttled]
+    away = (
+        (part, limit)
+        for part, limit in zip(throttled, limits, strict=True)
+        if unknown and not is_near(limited_rates(part), limit)
     )
+    far, limit = next(away, (None, None))
     if far is not None:
         reached, sign = judged_rate(record, far), judged_sign(record, far)
         had = f"{_named(far)} had {sign}{number(reached)} {unit_of(record)}"
@@ -158,7 +161,7 @@ def _throttled(record: RunRecord) -> str:
         others = ""
         if (more := len(throttled) - 1) > 0:
             others = f" {counted(more, 'other')} had {percent(1 - share)} of the throttling."
-        at = "" if unknown else _at(record, limit)
+        at = "" if unknown else _at(record, limits[0])
         return f"Partition {name} was throttled{at}.{used}{others}"
     if len(throttled) == 1:
         return f"Partition {name} and queries over several partitions were throttled.{used}"
@@ -210,7 +213,8 @@ def _calm(record: RunRecord) -> str:
 
 def _within(record: RunRecord) -> str:
     calm = _calm(record)
-    hot, limit = busiest(record), partition_limit(record)
+    hot = busiest(record)
+    limit = partition_limit(record, hot)
     if hot is None or limit is None:
         return f"{calm}."
     which = "the partition" if len(record.partitions) == 1 else "the hottest partition"

@@ -69,11 +69,15 @@ def raised_mark(record: RunRecord, of: Scope = "partition") -> str:
     return " (raised)" if limit_word(record, of) == RAISED else ""
 
 
-def partition_limit(record: RunRecord) -> float | None:
-    """The limit of a partition that was in force: enforced by a gateway, or else the target."""
+def partition_limit(record: RunRecord, part: PartitionPart | None = None) -> float | None:
+    """The limit of a partition that was in force: enforced by a gateway, or else the target.
+
+    Without ``part`` it is the target of the first that has one.
+    """
     if record.enforced is not None and record.enforced.partition_limit is not None:
         return record.enforced.partition_limit
-    return next((one for one in map(target_of, record.partitions) if one is not None), None)
+    parts = record.partitions if part is None else (part,)
+    return next((one for one in map(target_of, parts) if one is not None), None)
 
 
 def account_limit(record: RunRecord) -> float | None:
@@ -148,14 +152,16 @@ def limited_rates(part: PartitionPart) -> RatesPart:
 
 def of_limit(record: RunRecord, part: PartitionPart) -> float | None:
     """The judged rate of a partition as a share of the limit in force; None if none applies."""
-    limit = None if part.ratio is None else partition_limit(record)
+    limit = None if part.ratio is None else partition_limit(record, part)
     return None if limit is None else judged_rate(record, part) / limit
 
 
 def busiest(record: RunRecord) -> PartitionPart | None:
-    """The partition with the highest judged rate; queries over several partitions are left out."""
+    """The partition nearest to its target; queries over several partitions are left out."""
     single = (part for part in record.partitions if part.partition.targeted)
-    return max(single, key=lambda part: judged_rate(record, part), default=None)
+    return max(
+        single, key=lambda part: judged_rate(record, part) / (target_of(part) or 1.0), default=None
+    )
 
 
 def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]:

@@ -161,12 +161,11 @@ def measured_fields(evidence: Evidence, hosts: Sequence[str] = ()) -> dict[str, 
     ``hosts`` are those of the accounts of the snapshot.
     """
     snapshot, targets, throughput = evidence.snapshot, evidence.targets, evidence.throughput
-    partition_target = None if targets is None else targets.partition
     account_target = None if targets is None else targets.of_account
     partitions = []
     for part in snapshot.partitions:
         several = part.partition.whole_table
-        target = partition_target if part.partition.targeted else None
+        target = part.partition.target(targets)
         units = part.request_units
         partitions.append(
             PartitionPart.recorded(

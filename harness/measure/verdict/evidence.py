@@ -290,12 +290,11 @@ class Evidence:
     def most_throttled(self) -> CountedPartition | None:
         return max(self.snapshot.partitions, key=lambda part: part.throttled, default=None)
 
-    @property
-    def partition_limit(self) -> float | None:
+    def limit_of(self, part: CountedPartition) -> float | None:
         """Entities/s that a partition is held to: by a stand-in, or else the published target."""
         if self.enforced is not None and self.enforced.partition_limit is not None:
             return self.enforced.partition_limit
-        return None if self.targets is None else self.targets.partition
+        return part.partition.target(self.targets)
 
     @cached_property
     def throttled_by(self) -> str:
@@ -304,13 +303,13 @@ class Evidence:
         A stand-in counts what each limit refused. A service tells refusals by the account's limit
         only; the others are a partition's if most of them met partitions near their limit.
         """
-        snapshot, limit = self.snapshot, self.partition_limit
+        snapshot = self.snapshot
         if self.enforced is not None and (rule := self.enforced.refused_by) is not None:
             return rule
         if throttled_of(snapshot.attempts, Scope.ACCOUNT) * 2 > snapshot.throttled:
             return "account"
         parts = snapshot.single_partitions
-        near = sum(part.throttled for part in parts if is_near(part.entities_per_s, limit))
+        near = sum(p.throttled for p in parts if is_near(p.entities_per_s, self.limit_of(p)))
         return "partition" if near * 2 >= throttled_of(snapshot.attempts) else "unknown"
 
     @cached_property
@@ -378,8 +377,12 @@ class Evidence:
 
     @property
     def busiest(self) -> CountedPartition | None:
-        parts = self.snapshot.single_partitions
-        return max(parts, key=lambda part: self.rate(part.entities_per_s), default=None)
+        """The partition that is nearest to its target; without targets that with most."""
+
+        def used(part: CountedPartition) -> float:
+            return self.rate(part.entities_per_s) / (part.partition.target(self.targets) or 1.0)
+
+        return max(self.snapshot.single_partitions, key=used, default=None)
 
     def at_least(self, part: CountedPartition | None = None) -> str:
         """What goes before a rate of a partition, or of the account, that may be a lower bound."""

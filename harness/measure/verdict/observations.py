@@ -186,7 +186,8 @@ def of_rate(evidence: Evidence) -> Iterator[str]:
 
 def _shares(evidence: Evidence) -> Iterator[str]:
     snapshot = evidence.snapshot
-    hottest, targets = evidence.busiest, evidence.targets
+    hottest = evidence.busiest
+    targets = None if hottest is None else hottest.partition.held_to(evidence.targets)
     if hottest is not None and targets is not None and evidence.length_s > 0:
         rate = evidence.rate(hottest.entities_per_s)
         # A gateway may throttle at a fraction of it.

@@ -297,13 +297,12 @@ def _where(evidence: Evidence, by: str) -> str:
             of = f", {share} of its {targets.named('account')}"
         return f"{_part(count, of_all)} for {where} ({evidence.judged_words(rates)}{of})"
     of = f" of account {most.account}" if most.account else ""
-    rate, limit = evidence.judged_words(most.entities_per_s, most), evidence.partition_limit
+    rate, limit = evidence.judged_words(most.entities_per_s, most), evidence.limit_of(most)
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
-        held = f"limit of {number(limit)}"
-        if enforced is None and evidence.targets is not None:
-            held = evidence.targets.named("partition")
+        own = None if enforced else most.partition.held_to(evidence.targets)
+        held = f"limit of {number(limit)}" if own is None else own.named("partition")
         share = evidence.share_words(evidence.rate(most.entities_per_s), limit, most)
         rate += f", {share} of its {held}"
     least = ", the most of any partition" if most.throttled * 2 < snapshot.throttled else ""
@@ -398,7 +397,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             f"{why if evidence.kind.charges else ''}; the endpoint served "
             f"{everything}; {throttled_words(snapshot)}.",
         )
-    which, partition = "the account", 0.0
+    which, over = "the account", False
     if busiest is not None:
         which = f"account {busiest.name}, the busiest of {len(snapshot.accounts)},"
     is_other = targets.word("account") != targets.word("partition")
@@ -409,11 +408,12 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         figures = f"only queries over several partitions were sent; {which} served {rate} "
         figures += f"{evidence.unit.rate}{best}"
     else:
-        partition = evidence.rate(hottest.entities_per_s)
+        own, partition = hottest.partition.held_to(targets), evidence.rate(hottest.entities_per_s)
+        over = partition > own.partition
         figures = (
             f"{_when(evidence)}{named(hottest)} served {evidence.rate_words(partition, hottest)} "
-            f"({evidence.share_words(partition, targets.partition, hottest)} of the "
-            f"{targets.named('partition')}), {which} {rate}"
+            f"({evidence.share_words(partition, own.partition, hottest)} of the "
+            f"{own.named('partition')}), {which} {rate}"
         )
     if targets.of_account is not None:
         figures += f" ({evidence.share_words(account, targets.account)} of {whole})"
@@ -424,9 +424,9 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     scans = any(part.entities for part in snapshot.partitions if part.partition.whole_table)
     known = AS_KNOWN if evidence.at_least() or scans else ""
     result, lead = VerdictResult.WITHIN_TARGET, f"Within target{known}"
-    if partition > targets.partition or account > targets.account:
+    if over or account > targets.account:
         result, lead = VerdictResult.OVER_TARGET, "Over target"
-        figures += f", but {_danger(evidence, partition > targets.partition)}"
+        figures += f", but {_danger(evidence, over)}"
     return _verdict(result, limited_by, f"{lead}: {figures}.")
 
 

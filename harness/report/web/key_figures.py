@@ -90,7 +90,7 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
             f"{'partition' if alone else 'hottest:'} {name.text}{when}",
             f"{sign}{number(rate := judged_rate(record, hot))}",
             unit_of(record),
-            _of(limit_word(record), rate, partition_limit(record), sign),
+            _of(limit_word(record), rate, partition_limit(record, hot), sign),
             title=name.title,
         )
         if alone and record.partitions_folded is None and record.request_units is None:

@@ -165,7 +165,8 @@ def _origin(record: RunRecord) -> str:
     """What answered in place of Azure, and its limit where that is not the published one."""
     described = record.endpoint.described
     words = described if "not Azure" in described else f"Not Azure: {described}"
-    limit, hot = partition_limit(record), busiest(record)
+    hot = busiest(record)
+    limit = partition_limit(record, hot)
     published = None if hot is None else target_of(hot)
     if limit is None or published is None or limit == published:
         return words

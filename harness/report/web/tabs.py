@@ -78,7 +78,7 @@ def rows_of(record: RunRecord) -> list[Row]:
     series = record.series
     seconds = series[-1].t + series[-1].width_s - series[0].t if series else 0.0
     whole = "All accounts" if record.accounts else "The whole account"
-    each, account_each = partition_limit(record), account_limit(record)
+    account_each = account_limit(record)
     together = None if account_each is None else account_each * max(1, len(record.accounts))
     everything = _as_partition(record.counts.entities, record.account, record)
     rows = [_row(whole, everything, together, record, seconds)]
@@ -89,7 +89,7 @@ def rows_of(record: RunRecord) -> list[Row]:
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
         mark = "" if part.exact else " ~"
-        limit = None if part.partition.whole_table else each
+        limit = None if part.partition.whole_table else partition_limit(record, part)
         rows.append(_row(f"{name}{mark}", part, limit, record, seconds))
     if (folded := record.partitions_folded) is not None:
         name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"

@@ -71,6 +71,11 @@ def blob(name: str, **headers: str) -> Received:
     return request("PUT", f"/account/blobs/{quote(name)}", body=b"content", **headers)
 
 
+def put_message(queue: str) -> Received:
+    """A request that puts a message."""
+    return request("POST", f"/account/{queue}/messages", body=b"<QueueMessage />")
+
+
 def query(**parameters: str) -> Received:
     """A query."""
     text = "&".join(f"{quote(name)}={quote(value)}" for name, value in parameters.items())

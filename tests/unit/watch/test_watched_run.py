@@ -11,16 +11,43 @@ from hypothesis import strategies as st
 
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.conditions import parse_condition
-from harness.model.services.storage import GATEWAY
+from harness.model.services.service import Targets
+from harness.model.services.storage import GATEWAY, STORAGE
+from harness.report.limits import busiest
 from harness.report.passing import passing_of
 from harness.watch.observer import Observer
 from harness.watch.watched_run import WatchedRun, WatchPlan
 from tests.support.examples import examples
 from tests.unit.watch.test_metering import report_of
-from tests.unit.watch.test_observer import START_S, blob, end, upsert
+from tests.unit.watch.test_observer import START_S, blob, end, put_message, upsert
 
 LENGTH_S = 20
 PLAN = WatchPlan(run_id="r", name="n", command="", kind=GATEWAY, described="", host="h")
+
+
+def test_a_queue_is_held_to_the_target_of_queues() -> None:
+    """A raised target of tables changes nothing for queues, and the nearest partition is judged."""
+    raised = STORAGE.held_to(Targets(partition=20.0, account=40000.0))
+    observer, now_s = Observer("gateway-1"), [START_S]
+    observer.books.open_window(0.0)
+    run = WatchedRun(dataclasses.replace(PLAN, kind=raised), lambda: now_s[0], None)
+    for second in range(LENGTH_S):
+        for number in range(30):
+            end(observer, upsert(f"{number}"), "204", at_s=second + number / 31)
+            for _ in range(2):
+                end(observer, put_message("jobs"), "201", at_s=second + number / 31)
+    now_s[0] += LENGTH_S
+    run.take_report("gateway-1", report_of(observer, final=True))
+    record = run.record(now_s[0], over=True)
+    assert {part.key: part.target for part in record.partitions} == {
+        "orders/p": 20.0,
+        "(queues)/jobs": 2000.0,
+    }
+    assert record.verdict.result == "over_target"
+    assert "partition 'orders/p' served 30.0 entities/s (150% of the raised target of 20.0)" in (
+        record.verdict.sentence
+    )
+    assert [busiest(record)] == [part for part in record.partitions if part.key == "orders/p"]
 
 
 def watched(
