@@ -44,7 +44,7 @@ def is_warming_up(record: RunRecord) -> bool:
 def result_words(record: RunRecord) -> str:
     """The verdict's result: ``within target``, ``client limited``."""
     words = record.verdict.result.replace("_", " ")
-    return f"{words}{AS_KNOWN}" if AS_KNOWN in record.verdict.sentence else words
+    return f"{words}{AS_KNOWN * record.verdict.bounded}"
 
 
 def headline(record: RunRecord) -> str:
@@ -219,7 +219,7 @@ def _within(record: RunRecord) -> str:
         return f"{calm}."
     which = "the partition" if len(record.partitions) == 1 else "the hottest partition"
     sign = judged_sign(record, hot)
-    if record.request_units is not None and AS_KNOWN in record.verdict.sentence:
+    if record.request_units is not None and record.verdict.bounded:
         # The limit is the highest one that there can be.
         sign = AT_LEAST
     share = percent(judged_rate(record, hot) / limit, sign)

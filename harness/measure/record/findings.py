@@ -80,6 +80,8 @@ class VerdictPart(RecordPart):
             users (too few, or pausing), or unknown. At Cosmos DB also throughput (provisioned),
             operation (too costly) and size (a PartitionKey is full), of an application also gateway
             and application.
+        bounded: Nothing is over its target as far as is known: a rate is a lower bound, or a limit
+            the highest one that there can be.
         why: The reason with its figures, where the headline of a page does not say it.
         footnote: What restricts the figures: what answered in place of the service, lower bounds.
         failures: Those that no headline may leave out, in a sentence.
@@ -89,6 +91,7 @@ class VerdictPart(RecordPart):
     result: str
     limited_by: str
     sentence: str
+    bounded: Annotated[bool, IF_ANY] = False
     why: Annotated[str, IF_ANY] = ""
     footnote: str = ""
     failures: str = ""

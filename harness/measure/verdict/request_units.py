@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from harness.measure.counts.snapshot import CountedOperation, CountedPartition, Snapshot
 from harness.measure.record.measured import NO_RATES
-from harness.measure.verdict.evidence import AS_KNOWN, Evidence, named
+from harness.measure.verdict.evidence import Evidence, named
 from harness.model.figures import counted, number, percent, request_units
 from harness.model.physical_partitions import MAX_PARTITION_RU_PER_S
 from harness.model.target import Throughput
@@ -323,11 +323,10 @@ class Usage:
         return limit is not None and self.account_per_s > limit
 
     @property
-    def within(self) -> str:
-        """That nothing is over its limit; of an unknown number of partitions as far as is known."""
+    def bounded(self) -> bool:
+        """Whether limits are the highest that there can be: not all is known that sets them."""
         count, given = self.throughput.physical_partitions, self.throughput.ru_per_s
-        known = given is not None and (count or self.throughput.fewest_partitions == 1)
-        return f"Within target{'' if known else AS_KNOWN}"
+        return given is None or not (count or self.throughput.fewest_partitions == 1)
 
     @property
     def described(self) -> str:

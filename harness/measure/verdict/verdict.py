@@ -219,8 +219,8 @@ def _finding_of_application(evidence: Evidence) -> VerdictPart:
     )
 
 
-def _verdict(result: VerdictResult, limited_by: str, sentence: str) -> VerdictPart:
-    return VerdictPart(result=result, limited_by=limited_by, sentence=sentence)
+def _verdict(result: VerdictResult, by: str, said: str, bounded: bool = False) -> VerdictPart:
+    return VerdictPart(result=result, limited_by=by, sentence=said, bounded=bounded)
 
 
 def _reasoned(result: VerdictResult, limited_by: str, why: str, more: str = "") -> VerdictPart:
@@ -422,25 +422,25 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
         figures += f", {held} of the wanted {number(evidence.wanted_per_s)}"
     figures += f"; {throttled_words(snapshot)}"
     scans = any(part.entities for part in snapshot.partitions if part.partition.whole_table)
-    known = AS_KNOWN if evidence.at_least() or scans else ""
-    result, lead = VerdictResult.WITHIN_TARGET, f"Within target{known}"
     if over or account > targets.account:
-        result, lead = VerdictResult.OVER_TARGET, "Over target"
         figures += f", but {_danger(evidence, over)}"
-    return _verdict(result, limited_by, f"{lead}: {figures}.")
+        return _verdict(VerdictResult.OVER_TARGET, limited_by, f"Over target: {figures}.")
+    return _within(limited_by, figures, bounded=bool(evidence.at_least() or scans))
 
 
 def _against_throughput(evidence: Evidence, limited_by: str) -> VerdictPart:
     """The verdict on a run against Cosmos DB, in request units."""
     usage = Usage(evidence)
-    over = usage.partition_over or usage.account_over
-    return _verdict(
-        VerdictResult.OVER_TARGET if over else VerdictResult.WITHIN_TARGET,
-        limited_by,
-        f"{'Over target' if over else usage.within}: {_when(evidence)}{usage.described}; "
-        f"{throttled_words(evidence.snapshot)}"
-        f"{', but requests might be throttled in production' if over else ''}.",
-    )
+    figures = f"{_when(evidence)}{usage.described}; {throttled_words(evidence.snapshot)}"
+    if usage.partition_over or usage.account_over:
+        said = f"Over target: {figures}, but requests might be throttled in production."
+        return _verdict(VerdictResult.OVER_TARGET, limited_by, said)
+    return _within(limited_by, figures, bounded=usage.bounded)
+
+
+def _within(limited_by: str, figures: str, *, bounded: bool) -> VerdictPart:
+    said = f"Within target{AS_KNOWN * bounded}: {figures}."
+    return _verdict(VerdictResult.WITHIN_TARGET, limited_by, said, bounded)
 
 
 def _when(evidence: Evidence) -> str:
