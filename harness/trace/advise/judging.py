@@ -33,6 +33,8 @@ _BETTER = 1.5
 _MOST_BILLABLE = 4
 """Keys are not calculated if others, that throttle nothing, need so many times fewer requests."""
 _LEAST = 6
+_SHARED = 5
+"""Operations for each partition from which rows are taken to share them."""
 _MOST_SCANS = 0.01
 """Share of the operations that may read the whole table."""
 _MOST_UNVALUED = 0.1
@@ -173,12 +175,15 @@ def _nearest(trial: Trial) -> tuple[float, ...]:
 def _plainness(candidate: Candidate, found: SchemePart | ScreenedScheme) -> tuple[float, ...]:
     """Keys close to today's come first.
 
-    Of equals, those do that are made of whole parts of keys, of which all is known, and of few
-    parts; then those that begin with today's key, whose neighbours stay neighbours.
+    Of equals, those do that are made of whole parts of keys, unless hardly two rows share a
+    partition then; of which all is known; and of few parts. Then come those that begin with today's
+    key, whose neighbours stay neighbours.
     """
-    key, bounded = candidate.partition_key, found.price.scanned_is_lower_bound
+    key, price = candidate.partition_key, found.price
+    plain = ":" not in key and _SHARED * found.partitions <= price.operations
     apart = not key.startswith(_TODAYS_KEY)
-    return candidate.distance, ":" in key, bounded, key.count("{"), apart, found.partitions
+    bounded = price.scanned_is_lower_bound
+    return candidate.distance, not plain, bounded, key.count("{"), apart, found.partitions
 
 
 def _alternatives(trials: Sequence[Trial], best: Trial, today: Trial) -> list[Trial]:

@@ -42,7 +42,7 @@ def test_the_commands_lead_to_a_verified_recommendation(tmp_path: Path) -> None:
         )
         assert ended.returncode == 0, ended.stderr
         said.append(ended.stdout)
-    assert re.search(r"^PartitionKey \{partition_key\}\S+:bucket\d+\}: ", said[2], re.MULTILINE)
+    assert re.search(r"^PartitionKey \{partition_key\}_\{number\}: ", said[2], re.MULTILINE)
     today, proposed = (
         [float(share) for share in shares] for _, *shares in _MEASURED.findall(said[-1])
     )
