@@ -20,7 +20,7 @@ import httptools
 
 from harness.gateway.answers import BodyRest, UpstreamBroken
 from harness.gateway.headers import Headers
-from harness.gateway.large_bodies import HELD_BYTES, ArrivingBody
+from harness.gateway.large_bodies import HELD_BYTES, ArrivingBody, Signal
 from harness.gateway.messages import (
     LAST_CHUNK,
     MAX_BODY_BYTES,
@@ -85,8 +85,8 @@ class ClientConnection(asyncio.Protocol):
         self._scheme = scheme
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: collections.deque[Request] = collections.deque()
-        self._arrived: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
+        self._arrived = Signal()
+        self._writable = Signal()
         self._reading = True
         self._reading_paused = self._continue_due = self._unread = False
         self._handling = self._closing = False
@@ -137,12 +137,10 @@ class ClientConnection(asyncio.Protocol):
         self.resume_writing()
 
     def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
+        self._writable.expect()
 
     def resume_writing(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
+        self._writable.set()
 
     # What the parser calls.
 
@@ -216,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._in_message and self._reading and not self._reading_paused:
             self._refuse_rest(Defect.TOO_SLOW)
-        elif not self._handling or self._writable is not None:
+        elif not self._handling or self._writable.expected:
             self._transport.abort()
 
     def close(self) -> None:
@@ -225,7 +223,7 @@ class ClientConnection(asyncio.Protocol):
         self._reading = False
         if not self._handling and not self._waiting:
             self._transport.close()
-        self._wake()
+        self._arrived.set()
 
     def abort(self) -> None:
         self._transport.abort()
@@ -282,7 +280,7 @@ class ClientConnection(asyncio.Protocol):
         if len(self._waiting) >= _MOST_WAITING and not self._reading_paused:
             self._reading_paused = True
             self._transport.pause_reading()
-        self._wake()
+        self._arrived.set()
 
     def _refuse_rest(self, defect: Defect) -> None:
         """Reply with an error, and read nothing more."""
@@ -302,7 +300,7 @@ class ClientConnection(asyncio.Protocol):
                 self._rest.end(broken=True)
             elif self._in_message:
                 self._take(Defect.BROKEN_OFF)
-        self._wake()
+        self._arrived.set()
 
     def _go_on_without_upgrade(self, rest: bytes) -> None:
         """Read on as if the client had not asked for another protocol."""
@@ -325,11 +323,6 @@ class ClientConnection(asyncio.Protocol):
         if self._in_message:
             self._deadline_s = self._loop.time() + self._times.body_s
         self._transport.resume_reading()
-
-    def _wake(self) -> None:
-        arrived, self._arrived = self._arrived, None
-        if arrived is not None and not arrived.done():
-            arrived.set_result(None)
 
     # Replying.
 
@@ -359,8 +352,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(_CONTINUE)
         if not self._in_message:
             self._deadline_s = self._loop.time() + self._times.idle_s
-        self._arrived = self._loop.create_future()
-        await self._arrived
+        await self._arrived.expect()
         return bool(self._waiting)
 
     async def _send(self, request: Request, reply: Reply) -> None:
@@ -386,7 +378,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(whole[: len(whole) // 2])
             return
         self._transport.write(head + framed(framing, answer.body))
-        if self._writable is not None:
+        if self._writable.expected:
             await self._until_writable()
         if answer.rest is not None:
             await self._send_rest(answer.rest, framing)
@@ -398,7 +390,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             while not self.gone and (piece := await rest.next_piece()):
                 self._transport.write(framed(framing, piece))
-                if self._writable is not None:
+                if self._writable.expected:
                     await self._until_writable()
         except UpstreamBroken:
             # The client may not take what it has for the whole body.
@@ -410,10 +402,9 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(LAST_CHUNK)
 
     async def _until_writable(self) -> None:
-        if self._writable is not None:
-            self._deadline_s = self._loop.time() + self._times.reading_s
-            await self._writable
-            self._deadline_s = math.inf
+        self._deadline_s = self._loop.time() + self._times.reading_s
+        await self._writable.wait()
+        self._deadline_s = math.inf
 
     def _reset(self) -> None:
         """Reset the connection, so that the client gets an error in place of an end."""

@@ -25,6 +25,34 @@ HELD_BYTES = 256 * 1024
 """Of the body of a request that passes unread, so much is held until it is passed on."""
 
 
+class Signal:
+    """What one task waits for until something else in the same event loop sets it."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self) -> None:
+        self._future: asyncio.Future[None] | None = None
+
+    @property
+    def expected(self) -> bool:
+        return self._future is not None
+
+    def expect(self) -> asyncio.Future[None]:
+        """Return what ends when it is set from now on."""
+        self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    async def wait(self) -> None:
+        """Wait until it is set if it is expected."""
+        if self._future is not None:
+            await self._future
+
+    def set(self) -> None:
+        future, self._future = self._future, None
+        if future is not None and not future.done():
+            future.set_result(None)
+
+
 class KeyScan:
     """Counts the entities of a query's answer by PartitionKey, piece by piece."""
 
@@ -155,7 +183,7 @@ class ArrivingBody:
         self._pieces: collections.deque[bytes] = collections.deque()
         self._held_bytes = 0
         self._broken = self._closed = False
-        self._arrived: asyncio.Future[None] | None = None
+        self._arrived = Signal()
 
     @property
     def full(self) -> bool:
@@ -165,13 +193,13 @@ class ArrivingBody:
         if not self._closed:
             self._pieces.append(piece)
             self._held_bytes += len(piece)
-            self._wake()
+            self._arrived.set()
 
     def end(self, *, broken: bool = False) -> None:
         """There is no further piece; ``broken``: although the body is not complete."""
         self._broken = broken
         self.complete = not broken
-        self._wake()
+        self._arrived.set()
 
     async def next_piece(self) -> bytes:
         while not self._pieces:
@@ -179,8 +207,7 @@ class ArrivingBody:
                 raise ClientBroke
             if self.complete or self._closed:
                 return b""
-            self._arrived = asyncio.get_running_loop().create_future()
-            await self._arrived
+            await self._arrived.expect()
         was_full, piece = self.full, self._pieces.popleft()
         self._held_bytes -= len(piece)
         self.passed += len(piece)
@@ -192,10 +219,5 @@ class ArrivingBody:
         self._closed = True
         self._pieces.clear()
         self._held_bytes = 0
-        self._wake()
+        self._arrived.set()
         self._resume()
-
-    def _wake(self) -> None:
-        arrived, self._arrived = self._arrived, None
-        if arrived is not None and not arrived.done():
-            arrived.set_result(None)

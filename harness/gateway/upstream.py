@@ -20,6 +20,7 @@ import httptools
 
 from harness.gateway.answers import ClientBroke, GatewayAnswer, UpstreamBroken
 from harness.gateway.headers import Headers
+from harness.gateway.large_bodies import Signal
 from harness.gateway.messages import LAST_CHUNK, Framing, RequestRest, framed, request_head
 
 _CONNECTED_WITHIN_S = 10.0
@@ -153,8 +154,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._answer: asyncio.Future[GatewayAnswer] | None = None
         self._rest: collections.deque[bytes] | None = None
         self._rest_bytes = 0
-        self._rest_arrived: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
+        self._rest_arrived, self._writable = Signal(), Signal()
         self._broken: UpstreamBroken | None = None
         self._complete = self.usable = True
         self._paused = self._ends_with_connection = False
@@ -212,8 +212,7 @@ class UpstreamConnection(asyncio.Protocol):
             while (piece := await rest.next_piece()) and not answer.done():
                 self._deadline_s = self._loop.time() + self._answered_within_s
                 self._transport.write(framed(framing, piece))
-                if self._writable is not None:
-                    await self._writable
+                await self._writable.wait()
                 self._deadline_s = math.inf
         except ClientBroke:
             self._complete = True
@@ -233,8 +232,7 @@ class UpstreamConnection(asyncio.Protocol):
             if self._complete:
                 self._release()
                 return b""
-            self._rest_arrived = self._loop.create_future()
-            await self._rest_arrived
+            await self._rest_arrived.expect()
         piece = self._rest.popleft()
         self._rest_bytes -= len(piece)
         if self._paused and self._rest_bytes <= _MOST_PIECES_BYTES // 2 and not self._complete:
@@ -258,12 +256,10 @@ class UpstreamConnection(asyncio.Protocol):
     # What the event loop calls.
 
     def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
+        self._writable.expect()
 
     def resume_writing(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
+        self._writable.set()
 
     def data_received(self, data: bytes) -> None:
         if self._complete:
@@ -328,7 +324,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self._paused = True
                 self._transport.pause_reading()
                 self._deadline_s = math.inf
-            self._wake()
+            self._rest_arrived.set()
             return
         self._held.append(body)
         self._held_bytes += len(body)
@@ -349,7 +345,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._rest is None:
             self._resolve(None)
             self._release()
-        self._wake()
+        self._rest_arrived.set()
 
     def _release(self) -> None:
         if self.usable:
@@ -371,7 +367,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.close()
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(self._broken)
-        self._wake()
+        self._rest_arrived.set()
 
     def _resolve(self, rest: UpstreamConnection | None) -> None:
         assert self._answer is not None
@@ -390,8 +386,3 @@ class UpstreamConnection(asyncio.Protocol):
             )
         )
         self._held = []
-
-    def _wake(self) -> None:
-        arrived, self._rest_arrived = self._rest_arrived, None
-        if arrived is not None and not arrived.done():
-            arrived.set_result(None)
