@@ -327,8 +327,10 @@ def snapshot_of(
         if not counted.kind.untargeted:
             entities.merge(counted.seconds)
             in_window = counted.seconds.total(start, end)
-            reads += in_window if counted.kind.reads else 0
-            writes += 0 if counted.kind.reads else in_window
+            if counted.kind.reads:
+                reads += in_window
+            else:
+                writes += in_window
         operations.append(
             CountedOperation(
                 kind=label,

@@ -185,11 +185,13 @@ class Condition:
         """Whether the condition holds; unknown without a value.
 
         A service that throttled too much would not throttle less at a higher rate. Such a failure
-        is certain, whoever limited the rate and however few operations ended. A latency that is
-        only an upper bound can show that the latency was low, not that it was high, and a rate that
-        is a lower bound the contrary. What a failing
-        endpoint measured decides nothing else: failures dilute a ratio, and end operations early.
-        Nor do latencies, if operations failed because they were throttled: refusals are quick.
+        is certain, whoever limited the rate and however few operations ended.
+
+        A latency that is only an upper bound can show that the latency was low, not that it was
+        high. A rate that is a lower bound can show that it was high, not that it was low. What a
+        failing endpoint measured decides nothing else: failures dilute a ratio, and end operations
+        early. Nor do latencies, if operations failed because they were throttled: refusals are
+        quick.
         """
         found = measured(self.form, self.name, snapshot, facts)
         value, note = found.value, found.note

@@ -106,25 +106,23 @@ def marked(part: SchemePart, figure: str) -> str:
 
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost more than other ones do in the same traffic, as clauses."""
-    return _compared(part, before, dear=part, cheap=before)
+    return _differences(part, before, saves=False)
 
 
 def savings_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost less than other ones do in the same traffic, as clauses."""
-    return _compared(part, before, dear=before, cheap=part)
+    return _differences(part, before, saves=True)
 
 
-def _compared(
-    part: SchemePart, before: SchemePart, *, dear: SchemePart, cheap: SchemePart
-) -> list[str]:
-    """What ``part`` costs in place of ``before``, where one costs more by more than noise."""
+def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[str]:
+    """What ``part`` costs where that is more than with ``before``, or less if it ``saves``."""
     price, other = part.price, before.price
+    dear, cheap = (other, price) if saves else (price, other)
     # What may cost more is a price, and what may cost less is no saving.
-    bounded = price.scanned_is_lower_bound and not other.scanned_is_lower_bound
+    may_cost = price.scanned_is_lower_bound and not other.scanned_is_lower_bound and not saves
 
     def differs(count: str) -> bool:
-        least = (1 + RELATIVE_NOISE) * getattr(cheap.price, count)
-        return bool(getattr(dear.price, count) > least)
+        return bool(getattr(dear, count) > (1 + RELATIVE_NOISE) * getattr(cheap, count))
 
     def share(count: str, where: str, more: str = "") -> str:
         ours, theirs = (getattr(one, count) / max(1, one.queries) for one in (price, other))
@@ -133,16 +131,16 @@ def _compared(
         instead = f" instead of {percent(theirs)}" if theirs and ours != theirs else ""
         return f"{percent(ours)} of the queries {where}{more}{instead}"
 
-    def number(count: str, noun: str) -> str:
+    def figures(count: str, noun: str) -> str:
         ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
         return f"{ours} {noun} in place of {theirs}"
 
     found = []
     if differs("billable"):
-        found.append(number("billable", "billable requests"))
-    if (bounded and dear is part) or differs("scanned"):
-        found.append(number("scanned", "entities scanned"))
-    if dear.price.spread and differs("needed"):
+        found.append(figures("billable", "billable requests"))
+    if may_cost or differs("scanned"):
+        found.append(figures("scanned", "entities scanned"))
+    if dear.spread and differs("needed"):
         most, others = price.most_needed, other.most_needed
         instead = f" in place of {others:,}" if others > 1 and most != others else ""
         found.append(share("spread", "in several partitions", f" (up to {most:,} each{instead})"))

@@ -268,14 +268,14 @@ def changed(value: Values, reference: Values) -> str:
 
     Empty of 0, and where bounds tell nothing.
     """
-    change = change_of(value.mean, reference.mean)
-    same = change is not None and abs(change) < 0.0005
-    if change is None or (
-        (value.sign, reference.sign) != ("", "") and same != (value.sign == reference.sign)
-    ):
+    change, alike = change_of(value.mean, reference.mean), value.sign == reference.sign
+    if change is None:
         return ""
-    if same:
-        return "same"
+    if abs(change) < 0.0005:
+        return "same" if alike else ""
+    if alike and value.sign:
+        # Of two bounds either may be the larger one.
+        return ""
     sign = value.sign or _OF_REFERENCE.get(reference.sign, reference.sign)
     if change + 1 >= MANY_TIMES:
         return f"{sign}x {change + 1:,.0f}"

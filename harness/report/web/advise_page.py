@@ -19,8 +19,6 @@ from harness.report.web.tables import Cell, rows_html, short
 
 _NAME_WIDTH = 40
 _SHOWN = ("Today", "Recommended")
-_CLASSES = {"trade": ""}
-"""Of the rows of a proposal that are no keys."""
 
 
 def advise_page(found: AdviceRecord, given: Given) -> str:
@@ -64,7 +62,10 @@ def _contents(number: int, table: TableAdvicePart) -> list[Content]:
         )
         for place, proposal in enumerate(table.proposals):
             title, texts = proposed_keys(table, place)
-            rows = [[Cell(label), Cell(text, _CLASSES.get(label, "name"))] for label, text in texts]
+            rows = [
+                [Cell(label), Cell(text, "" if label == "trade" else "name")]
+                for label, text in texts
+            ]
             block = Block(f"keys-{number}-{place}", f"{title[0].upper()}{title[1:]}")
             said.append((block, rows_html(["", proposal.name], rows, 2)))
     said.append((Block(f"bad-{number}", "What stays bad"), list_html(table.stays_bad)))

@@ -222,15 +222,10 @@ def _advised(
     chosen = screened(loads, tried, served, _OPERATIONS)[:_MOST_SIMULATED]
     exact = beside([*chosen, *bounds], False)
     many = busiest.operations * _MOST_SIMULATED > _OPERATIONS
-    passing = [one for one in _trials(exact, chosen) if not one.throttled]
-    held: set[str] = set()
-    if passing:
-        # The limits of servers are not among the peaks: they show at more traffic.
-        more = dataclasses.replace(question, rate=ENOUGH * question.rate)
-        tried_more = calculate(more, busiest, [one.candidate for one in passing], False, False)
-        held = {part.name for part in tried_more.schemes if by_keys(part) < THROTTLED_NOISE}
     most = _FINALISTS_OF_MANY if many else _FINALISTS
-    last = finalists(_trials(exact, chosen), today, most, held)
+    trials = _trials(exact, chosen)
+    held = _held(question, calculate, busiest, trials)
+    last = finalists(trials, today, most, held)
     found = beside(last, True)
     judged = _trials(found, last)
     # What is rare shows in the whole traffic only.
@@ -239,9 +234,8 @@ def _advised(
         whole = _whole(calculated, own, found, tried_whole)
         kept_today = Trial(whole, whole.schemes[0])
         trials = _trials(whole, tried_whole)
-        lost = {one.name for one in tried_whole} - {
-            one.candidate.name for one in trials if helps(one, kept_today)
-        }
+        helping = [one.candidate.name for one in trials if helps(one, kept_today)]
+        lost = {one.name for one in tried_whole}.difference(helping)
         if not lost:
             break
         judged = [one for one in judged if one.candidate.name not in lost]
@@ -271,6 +265,21 @@ def _advised(
             **conclusion(evidence),
         }
     )
+
+
+def _held(
+    question: Question, calculate: Calculate, busiest: Trace, trials: Iterable[Trial]
+) -> set[str]:
+    """The names of those under which `ENOUGH` times the traffic meets no limit of keys.
+
+    The limits of servers are not among the peaks: they show at more traffic.
+    """
+    passing = [one.candidate for one in trials if not one.throttled]
+    if not passing:
+        return set()
+    more = dataclasses.replace(question, rate=ENOUGH * question.rate)
+    found = calculate(more, busiest, passing, False, False)
+    return {part.name for part in found.schemes if by_keys(part) < THROTTLED_NOISE}
 
 
 def _served(busiest: Trace, found: WhatIfRecord) -> tuple[float, float]:
