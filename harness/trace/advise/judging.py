@@ -173,11 +173,13 @@ def _nearest(trial: Trial) -> tuple[float, ...]:
 
 
 def _plainness(candidate: Candidate, found: SchemePart | ScreenedScheme) -> tuple[float, ...]:
-    """Keys close to today's come first.
+    """Sorts the keys that are closest to today's first, and of equally close ones, in this order:
 
-    Of equals, those do that are made of whole parts of keys, unless hardly two rows share a
-    partition then; of which all is known; and of few parts. Then come those that begin with today's
-    key, whose neighbours stay neighbours.
+    - whole parts of keys, unless hardly two rows share a partition;
+    - those whose figures are all known;
+    - those of few parts;
+    - those that begin with today's key, so that its neighbours stay neighbours;
+    - those with few partitions.
     """
     key, price = candidate.partition_key, found.price
     plain = ":" not in key and _SHARED * found.partitions <= price.operations
