@@ -308,10 +308,13 @@ def refused_keys(seen: Seen, kind: Service) -> str | None:
     length = max((table.longest_key for table in seen.tables or ()), default=0)
     if length <= kind.key_characters:
         return None
+    who, more = kind.described, ""
+    if kind.emulated:
+        who, more = "an emulator", f" (Azure Table storage: {MAX_KEY_CHARACTERS:,})"
     return (
-        f"the longest key of the load has {length:,} characters, and Azurite refuses more than "
-        f"{kind.key_characters} (Azure Table storage: {MAX_KEY_CHARACTERS:,}): shorten the keys "
-        "(keys.partition_key), or run against an account"
+        f"the longest key of the load has {length:,} characters, and {who} refuses more than "
+        f"{kind.key_characters:,}{more}: shorten the keys (keys.partition_key)"
+        f"{', or run against an account' * kind.emulated}"
     )
 
 
