@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from pathlib import Path
 
 import gevent
 import pytest
@@ -32,11 +34,12 @@ def ended(process: LocustProcess) -> RunRecord:
     return process.record
 
 
-def test_a_run_counts_what_the_service_was_asked(stress: Stress) -> None:
+def test_a_run_counts_what_the_service_was_asked(stress: Stress, tmp_path: Path) -> None:
     """Counts equal those of a proxy, the backlog that of the queues; all queues are deleted.
 
     Bounds: one run of some ten seconds.
     """
+    stream = tmp_path / "seconds.jsonl"
     with start_azurite(service="queue") as azurite:
         proxy = Proxy(azurite.endpoint.port)
         try:
@@ -44,6 +47,7 @@ def test_a_run_counts_what_the_service_was_asked(stress: Stress) -> None:
                 *SHORT,
                 *("--profile", "queue-producer-consumer", "--set", "actions.consume=10"),
                 *("-H", f"http://127.0.0.1:{proxy.port}", "--summary", "full"),
+                *("--stream", str(stream)),
             )
             record = ended(process)
         finally:
@@ -67,6 +71,10 @@ def test_a_run_counts_what_the_service_was_asked(stress: Stress) -> None:
     assert messages is not None
     assert record.series[-1].backlog == messages.backlog
     assert max(point.oldest_ms or 0 for point in record.series) == messages.oldest_ms
+    seconds = [json.loads(line) for line in stream.read_text(encoding="utf-8").splitlines()]
+    assert [(one["t"], one["backlog"], one["oldest_ms"]) for one in seconds] == [
+        (point.t, point.backlog, point.oldest_ms) for point in record.series
+    ]
     assert messages.put == by_method["POST"]
     assert messages.deleted == by_method["DELETE"] <= messages.got
     assert messages.backlog > 10

@@ -293,6 +293,10 @@ class Tally:
         return self.series["charges"].sum > 0
 
     @property
+    def has_messages(self) -> bool:
+        return any(kind.kind.on_messages for kind in self.kinds.values())
+
+    @property
     def entities_each(self) -> float | None:
         """The mean entity count of the operations that ended, if all were served; or None.
 

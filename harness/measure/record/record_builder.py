@@ -261,10 +261,17 @@ def series_parts(
     )
 
 
-def second_part(point: SeriesPoint, generator: SampledGenerator, *, charged: bool) -> SeriesPart:
-    """One second of a run in progress: which partition is the costliest of the window is open."""
+def second_part(
+    point: SeriesPoint, generator: SampledGenerator, *, charged: bool, backlog: int | None
+) -> SeriesPart:
+    """One second of a run in progress: which partition is the costliest of the window is open.
+
+    ``backlog`` is what queues hold at its end; None where no messages were counted.
+    """
     part = _series_part((point,), generator, charged=charged)
-    return part.model_copy(update={"costliest_request_units": None})
+    oldest_ms = None if backlog is None else point.oldest_ms
+    known = {"costliest_request_units": None, "backlog": backlog, "oldest_ms": oldest_ms}
+    return part.model_copy(update=known)
 
 
 def _series_part(

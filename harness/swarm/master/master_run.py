@@ -132,6 +132,7 @@ class SecondStream:
     def __init__(self, path: Path) -> None:
         self.path, self.problem = path, ""
         self._next: int | None = None
+        self._backlog = 0
         try:
             self._file = path.open("w", encoding="ascii")
         except OSError as error:
@@ -146,10 +147,13 @@ class SecondStream:
             return
         self._next = until
         sampled = generator.view(start, until)
-        points = map(ledger.point, range(start, until))
-        parts = (second_part(point, sampled, charged=ledger.tally.charged) for point in points)
+        charged, messages = ledger.tally.charged, ledger.tally.has_messages
         try:
-            self._file.writelines(f"{part.model_dump_json()}\n" for part in parts)
+            for point in map(ledger.point, range(start, until)):
+                self._backlog += point.kept
+                backlog = self._backlog if messages else None
+                part = second_part(point, sampled, charged=charged, backlog=backlog)
+                self._file.write(f"{part.model_dump_json()}\n")
             self._file.flush()
         except OSError as error:
             self.problem = str(error.strerror or error)
