@@ -125,7 +125,8 @@ class Service:
         layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
         same_as: To what its unit corresponds elsewhere, as a sentence; empty for entities.
         page_bytes: The most bytes that a request reads; None where pages are bounded in entities.
-        requests_each: The most requests of an operation without retries and further pages.
+        requests_each: The most requests of an operation without retries and further pages. A
+            write has a second one where it is the first of a process to its partition.
         targets: What an endpoint is held against; None where no target is in units a second.
         partition_bytes: The most that one partition stores; None where no document has a limit.
         key_characters: The most characters of a key.
@@ -222,6 +223,10 @@ class Service:
         if self.page_bytes is None:
             return MAX_PAGE_ENTITIES
         return max(1, self.page_bytes // entity_bytes)
+
+    def requests_of(self, writes: int, partitions: int) -> int:
+        """Requests of so many writes of one process to so many partitions, without retries."""
+        return writes + (self.requests_each - 1) * partitions
 
     def held_to(self, targets: Targets | None) -> Service:
         """The same with raised targets, if a partition and an account have published ones.

@@ -95,7 +95,7 @@ def most_transactions(profile: Profile, kind: Service, requests: int) -> tuple[i
 
     Loading makes ``requests`` without any.
     """
-    loading = requests * kind.requests_each * (1 + LOADING_RETRY.retries)
+    loading = requests * (1 + LOADING_RETRY.retries)
     units = profile.load_model.most_requests(kind) * kind.requests_each
     if math.isinf(units):
         return loading, units

@@ -482,7 +482,7 @@ def observe(
         writes=writes,
         tables=stores,
         loaded_entities=source.loaded_entities,
-        loading_requests=source.loading_requests,
+        loading_requests=kind.requests_of(source.loading_requests, count),
         loaded_partitions=count,
         grown=grown.prediction(),
         scans=scans,

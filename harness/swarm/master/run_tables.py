@@ -78,7 +78,11 @@ class RunTables:
         )
         # Nothing is loaded for a class that brings its own entities.
         self._entities = self._source.loaded_entities if run.plan.loads else 0
-        self.loading_requests = self._source.loading_requests if run.plan.loads else 0
+        self.loading_requests = 0
+        if run.plan.loads:
+            writes = self._source.loading_requests
+            partitions = sum(1 for _ in self._source.partitions())
+            self.loading_requests = run.plan.kind.requests_of(writes, partitions)
         # In each account: every table with all retries, or pages and transactions of entities.
         self._for_deleting = MOST_REQUESTS * len(run.plan.tables)
         if not run.plan.own_table:
@@ -115,8 +119,7 @@ class RunTables:
         if limit is None:
             return
         # The first request is the probe. One of several accounts gets at least its equal part.
-        loading = self.loading_requests * run.accounts.kind.requests_each
-        needed = 1 + -(-loading // accounts) + self._for_deleting
+        needed = 1 + -(-self.loading_requests // accounts) + self._for_deleting
         if run.plan.own_table:
             needed += len(run.plan.tables)
         if limit < needed:
