@@ -9,8 +9,8 @@ from harness.model.operation import Kind
 
 RUN = 'run="$run"'
 CHOSEN = f'{RUN},partition=~"$partition"'
-ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)|\\(blobs\\)/.*"'
-"""Leaves out the folded rest, queries over several partitions, and blobs, which have no target."""
+ONE_PARTITION = r'partition!~"\\(other\\)|([^/]+/)?\\(table\\)"'
+"""Leaves out the folded rest, and queries over several partitions."""
 THROTTLED = 'scope!=""'
 
 
@@ -30,10 +30,9 @@ _UNTARGETED = "|".join(kind for kind in Kind if kind.untargeted)
 """Operations that no target is for, such as those on blobs, also where partitions are folded."""
 ENTITIES = total(rate("aztables_entities_total", f'{RUN},op!~"{_UNTARGETED}"'))
 ENTITIES_BY_PARTITION = total(rate("aztables_entities_total", CHOSEN), "partition")
-_ENTITIES_OF_ONE = total(rate("aztables_entities_total", f"{CHOSEN},{ONE_PARTITION}"), "partition")
 SHARE_OF_TARGET = (
-    f"{_ENTITIES_OF_ONE} / on () group_left () "
-    f'max(aztables_target_entities_per_second{{{RUN},scope="partition"}})'
+    f"{ENTITIES_BY_PARTITION} / on (partition) "
+    f"max by (partition) (aztables_partition_target_entities_per_second{{{RUN}}})"
 )
 HOTTEST = f"max({SHARE_OF_TARGET})"
 HOTTEST_TEN = f"topk(10, {SHARE_OF_TARGET})"

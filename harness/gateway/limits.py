@@ -28,8 +28,8 @@ from harness.model.physical_partitions import (
     MAX_ROW_KEY_BYTES,
 )
 from harness.model.services import service_throttling
-from harness.model.services.service import PUBLISHED, Server, Service
-from harness.model.target import UNLIMITED_PER_S, Throughput
+from harness.model.services.service import PUBLISHED, UNLIMITED_PER_S, Server, Service
+from harness.model.target import Throughput
 
 _Rate = Annotated[float, pydantic.Field(gt=0, le=1e9)]
 _Share = Annotated[float, pydantic.Field(ge=0, le=1, allow_inf_nan=False)]
@@ -54,7 +54,10 @@ class _Part(pydantic.BaseModel):
 
 
 class Rate(_Part):
-    """Entities a second, and the burst that a quiet time allows, in seconds of that rate."""
+    """Entities a second, and the burst that a quiet time allows, in seconds of that rate.
+
+    Of partitions beside tables see `harness.model.partition.limit_at`.
+    """
 
     entities_per_s: _Rate
     burst_s: _Burst = 1.0
@@ -221,11 +224,10 @@ class GatewayLimits(_Part):
         others = _OF_STORAGE if self.cosmos is not None else {"cosmos"}
         return self.model_dump(mode="json", exclude=set(others))
 
-    @property
-    def rates(self) -> dict[str, float]:
-        """What the limits of Storage allow in entities/s, as fields of an ``EnforcedPart``."""
+    def rates(self, service: Service) -> dict[str, float]:
+        """What the limits of Storage allow a service in its unit, as fields of ``EnforcedPart``."""
         return {
-            "partition_per_s": self.partition.entities_per_s,
+            "partition_per_s": service.limit(self.partition.entities_per_s),
             "account_per_s": self.account.entities_per_s,
             "server_per_s": self.servers.entities_per_s,
         }
@@ -235,7 +237,9 @@ class GatewayLimits(_Part):
         """Whether no limit of Storage can be reached, and no page is cut."""
         if self.cosmos is not None:
             return True
-        return min(self.rates.values()) >= UNLIMITED_PER_S and self.servers.count == 1
+        rates = (self.partition, self.account, self.servers)
+        least = min(rate.entities_per_s for rate in rates)
+        return least >= UNLIMITED_PER_S and self.servers.count == 1
 
 
 _IN_UNITS = "cosmos"

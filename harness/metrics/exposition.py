@@ -210,6 +210,16 @@ class RunState(Collector):
             (((scope,), target) for scope, target in targets.items() if target < math.inf),
             ("scope",),
         )
+        yield families.gauge(
+            "aztables_partition_target_entities_per_second",
+            "The target of each partition that has one; of one beside tables that of its service.",
+            (
+                ((partition_label(part.key),), target)
+                for part in exposed.snapshot.partitions
+                if (target := part.partition.target(held)) is not None
+            ),
+            ("partition",),
+        )
         yield families.value("aztables_users", "Simulated users.", exposed.users)
         yield families.value("aztables_workers", "Processes that generate load.", exposed.workers)
         yield families.gauge(

@@ -31,6 +31,12 @@ def store_beside(name: str) -> str:
     return f"{name}/"
 
 
+def limit_at(table: str, per_s: float) -> float:
+    """What limits that allow ``per_s`` to a partition of a table allow to one of ``table``."""
+    beside = service_beside(table) if is_beside(table) else None
+    return per_s if beside is None else beside.limit(per_s)
+
+
 class Partition(NamedTuple):
     """A partition, or what stands in counts for several of them.
 
@@ -84,6 +90,12 @@ class Partition(NamedTuple):
         """The figure that it is held to, likewise; None where no document names one."""
         held = self.held_to(targets) if self.targeted else None
         return None if held is None else held.partition
+
+    def limit(self, targets: Targets | None, enforced_per_s: float | None) -> float | None:
+        """The figure in force: of limits that allow this to one of the endpoint, or its target."""
+        if enforced_per_s is None or not self.targeted:
+            return self.target(targets)
+        return limit_at(self.table, enforced_per_s)
 
 
 def account_of(partition_key: str, accounts: int) -> int:

@@ -20,7 +20,6 @@ from harness.model.physical_partitions import (
     MAX_PHYSICAL_PARTITION_BYTES,
     share_ru_per_s,
 )
-from harness.model.services.service import Service
 
 TARGET_ENTITY_BYTES = 1024
 """The targets are published for entities of 1 KB."""
@@ -32,10 +31,6 @@ def indicative(entity_bytes: int) -> bool:
     A size of 0 is unknown.
     """
     return entity_bytes > 0 and not 0.9 <= entity_bytes / TARGET_ENTITY_BYTES <= 1.1
-
-
-UNLIMITED_PER_S = 1e9
-"""Entities a second that no endpoint serves: a limit of a gateway that limits nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +78,6 @@ class Throughput:
 
 
 UNKNOWN_THROUGHPUT = Throughput()
-
-
-def partition_target(service: Service, throughput: Throughput, *, charged: bool) -> float | None:
-    """The target of one partition: RU/s if request units are ``charged``, else entities/s.
-
-    None for Cosmos DB before it charged anything, and for blobs.
-    """
-    if charged:
-        return throughput.partition_ru_per_s
-    return None if service.targets is None else service.targets.partition
 
 
 _QUERY = Kind.QUERY

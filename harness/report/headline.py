@@ -214,8 +214,7 @@ def _calm(record: RunRecord) -> str:
 def _within(record: RunRecord) -> str:
     calm = _calm(record)
     hot = busiest(record)
-    limit = partition_limit(record, hot)
-    if hot is None or limit is None:
+    if hot is None or (limit := partition_limit(record, hot)) is None:
         return f"{calm}."
     which = "the partition" if len(record.partitions) == 1 else "the hottest partition"
     sign = judged_sign(record, hot)

@@ -17,8 +17,15 @@ from harness.measure.record.measured import (
     is_lower_bound,
 )
 from harness.measure.record.record import RunRecord
-from harness.model.services.service import ENTITIES, RAISED, CountedUnit, Scope
-from harness.model.target import UNLIMITED_PER_S
+from harness.model.services import service_beside
+from harness.model.services.service import (
+    ENTITIES,
+    RAISED,
+    UNLIMITED_PER_S,
+    CountedUnit,
+    Scope,
+    Service,
+)
 
 AT_LEAST, AT_MOST, ABOUT = "≥", "≤", "~"
 """The signs of bounds, and of a share of two bounds, which may be more or less."""
@@ -69,15 +76,26 @@ def raised_mark(record: RunRecord, of: Scope = "partition") -> str:
     return " (raised)" if limit_word(record, of) == RAISED else ""
 
 
-def partition_limit(record: RunRecord, part: PartitionPart | None = None) -> float | None:
-    """The limit of a partition that was in force: enforced by a gateway, or else the target.
+def partition_limit(record: RunRecord, part: PartitionPart) -> float | None:
+    """The limit of a partition that was in force: enforced by a gateway, or else the target."""
+    enforced = None if record.enforced is None else record.enforced.partition_limit
+    if enforced is None or target_of(part) is None:
+        return target_of(part)
+    return part.partition.limit(None, enforced)
 
-    Without ``part`` it is the target of the first that has one.
-    """
-    if record.enforced is not None and record.enforced.partition_limit is not None:
-        return record.enforced.partition_limit
-    parts = record.partitions if part is None else (part,)
-    return next((one for one in map(target_of, parts) if one is not None), None)
+
+def partition_limits(record: RunRecord) -> dict[Service | None, float]:
+    """The limit of partitions of each service beside tables, and at None of the endpoint."""
+    return {
+        service_beside(part.partition.table): limit
+        for part in record.partitions
+        if (limit := partition_limit(record, part)) is not None
+    }
+
+
+def whose(service: Service | None) -> str:
+    """What has a limit of `partition_limits`."""
+    return "partitions" if service is None else service.partitions
 
 
 def account_limit(record: RunRecord) -> float | None:
@@ -152,7 +170,7 @@ def limited_rates(part: PartitionPart) -> RatesPart:
 
 def of_limit(record: RunRecord, part: PartitionPart) -> float | None:
     """The judged rate of a partition as a share of the limit in force; None if none applies."""
-    limit = None if part.ratio is None else partition_limit(record, part)
+    limit = partition_limit(record, part)
     return None if limit is None else judged_rate(record, part) / limit
 
 
@@ -167,29 +185,32 @@ def busiest(record: RunRecord) -> PartitionPart | None:
 def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]:
     """The limit in force of the account, and before it that of a partition.
 
-    The latter only if there is a single partition, or with ``partition``. Where a gateway enforces
-    limits, these are in force; elsewhere the targets.
+    The latter only if there is a single partition, or with ``partition``; beside tables there may
+    be several. Where a gateway enforces limits, these are in force; elsewhere the targets.
     """
     single = [part for part in record.partitions if part.partition.targeted]
     alone = len(single) == 1 and record.partitions_folded is None
     whole = "all accounts" if record.accounts else "account"
-    targets = {whole: _account_target(record)}
-    one = "partition" if alone else "each partition"
+    each: dict[str, float | None] = {}
+    limits = partition_limits(record)
     if alone or (partition and single):
-        targets = {one: target_of(single[0]), **targets}
+        each = {"partition" if alone else "each partition": next(iter(limits.values()), None)}
+        if len(set(limits.values())) > 1:
+            each = {f"each of the {whose(one)}": limit for one, limit in limits.items()}
     if (part := record.enforced) is not None and part.limits:
-        enforced = {one: part.partition_per_s, whole: part.account_per_s}
+        each = each if part.partition_limit is not None else {}
         rule = record.verdict.limited_by
         if rule in LIMITS and LIMITS[rule].covers:
             # In the way of the partitions that it covers, whatever they serve together.
-            targets = {f"each {rule}": None, **targets}
-            enforced[f"each {rule}"] = part.rates[rule]
+            each = {f"each {rule}": part.rates[rule], **each}
         return [
             ShownLimit(value, of, _IN_FORCE)
-            for of in targets
-            if (value := enforced[of]) < UNLIMITED_PER_S
+            for of, value in {**each, whole: part.account_per_s}.items()
+            if value is not None and value < UNLIMITED_PER_S
         ]
-    words = {of: target_word(record, "account" if of == whole else "partition") for of in targets}
+    words = {of: target_word(record) for of in each} | {whole: target_word(record, "account")}
+    words |= {f"each of the {whose(one)}": "target" for one in limits if one is not None}
     if limit_word(record) == "limit":
-        words = dict.fromkeys(targets, _IN_FORCE)
+        words = dict.fromkeys(words, _IN_FORCE)
+    targets = {**each, whole: _account_target(record)}
     return [ShownLimit(value, of, words[of]) for of, value in targets.items() if value is not None]

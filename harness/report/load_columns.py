@@ -24,7 +24,7 @@ from harness.report.columns import (
     lasted_seconds,
     measures,
 )
-from harness.report.limits import of_limit, partition_limit, raised_mark
+from harness.report.limits import has_enforced, of_limit, partition_limits, raised_mark
 
 _count = "{:,}".format
 _REFUSED = "throttled attempts"
@@ -74,6 +74,14 @@ def _has_retries(record: RunRecord) -> bool:
 def _of(target: float | None, mark: str = "") -> str:
     """The heading of the shares of a target; ``mark`` is behind it."""
     return "target" if target is None else f"of {number(target)}{mark}"
+
+
+def _of_partitions(record: RunRecord) -> str:
+    limits = partition_limits(record)
+    values = set(limits.values())
+    if len(values) > 1:
+        return "of its limit" if has_enforced(record) else "of its target"
+    return _of(next(iter(values), None), raised_mark(record) if None in limits else "")
 
 
 def _unit_target(parts: Sequence[PartitionPart] | Sequence[AccountLoadPart]) -> str:
@@ -284,7 +292,7 @@ PARTITION_COLUMNS: tuple[Column[PartitionPart], ...] = (
         "of target",
         lambda part: part.ratio,
         percent,
-        heading=lambda record: _of(partition_limit(record), raised_mark(record)),
+        heading=_of_partitions,
         figure=of_limit,
         when=counts_entities,
         absent="none",

@@ -28,11 +28,14 @@ from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
 from harness.report.limits import (
     account_limit,
+    has_enforced,
     least,
     limited_rates,
+    partition_limits,
     raised_mark,
     share_sign,
     target_word,
+    whose,
 )
 from harness.report.names import partition_name, shortened
 
@@ -359,6 +362,10 @@ def partition_notes(record: RunRecord, ascii_only: bool = False) -> list[str]:
                 f"~ {name} was counted separately for only part of the run. The whole run has "
                 f"{estimated(part.estimate, record.endpoint.service.unit)} of this partition."
             )
+    limits = partition_limits(record)
+    if len(set(limits.values())) > 1:
+        each = listed([f"{number(limit)} for {whose(one)}" for one, limit in limits.items()])
+        notes.append(f"The {'limits' if has_enforced(record) else 'targets'} are {each}.")
     if record.endpoint.service.charges:
         notes.append(_unit_note(record))
     elif indicative(record.entity.stored_bytes):
@@ -394,8 +401,8 @@ def _gateway_note(record: RunRecord) -> str:
     rates = [f"{number(rate)} per {rule}" for rule, rate in part.rates.items()]
     unit = record.endpoint.service.unit.rate
     held = f"The gateway allows {listed(rates).replace(' ', f' {unit} ', 1)}."
-    published = next((one.target for one in record.partitions if one.target is not None), None)
-    if published is None or published == part.partition_per_s:
+    targets = record.endpoint.service.targets
+    if targets is None or (published := targets.partition) == part.partition_per_s:
         return held
     if record.account.target is None:
         return f"{held} The published target is {number(published)} per partition."

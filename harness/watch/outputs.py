@@ -22,7 +22,6 @@ from harness.model.errors import SetupError
 from harness.model.figures import listed
 from harness.model.hosts import STRANGE_HOST, readers_of
 from harness.model.services import BESIDE
-from harness.model.target import partition_target
 from harness.report.terminal.live import watch_line
 from harness.report.web.document import FreshlyShown, Shown, State, live_page
 from harness.report.web.tables import ASSETS
@@ -95,12 +94,12 @@ class LiveLine:
             in_flight, clients = run.in_flight, len(run.tally.clients)
         latest = overall.since(self._latency).view()
         self._latency = overall
-        charged = snapshot.request_units is not None
+        limit = None if run.enforced is None else run.enforced.partition_limit
+        snapshot = run.shown(snapshot)
         return watch_line(
-            run.shown(snapshot),
+            snapshot,
             elapsed_s=now_s - run.started_s,
-            target_per_s=partition_target(run.plan.kind, run.plan.throughput, charged=charged),
-            limit_per_s=None if run.enforced is None else run.enforced.partition_limit,
+            held=snapshot.held(run.plan.kind.targets, run.plan.throughput, limit),
             p99_ms=None if latest is None else latest.p99,
             in_flight=in_flight,
             clients=clients,
@@ -193,7 +192,7 @@ def note_limits(
         return name if aliases is None else aliases(name)
 
     run.enforced = EnforcedPart(
-        **limits.rates,
+        **limits.rates(run.plan.kind),
         moves=moves_of(page["moves"], run.started_s, name_of),
         refusals=dict(refusals_of(page["counts"])),
     )

@@ -9,6 +9,8 @@ import dataclasses
 from typing import Any
 
 from harness.measure.counts.snapshot import Snapshot
+from harness.model.services.service import PUBLISHED
+from harness.model.target import Throughput
 from harness.profile.load.search import Limit, Step, StepOutcome
 from harness.report.terminal.live import (
     live_line,
@@ -21,7 +23,7 @@ from harness.report.terminal.live import (
 from tests.support.charged import charged
 from tests.support.evidence import snapshot_of
 from tests.support.golden import check
-from tests.support.summary_parts import OPEN
+from tests.support.summary_parts import HOTTEST, OPEN
 
 CLOSED: dict[str, Any] = {"response_p99_s": None, "waiting": None, "dropped": 0}
 STEP = Step(rate_per_s=450.0, settle_s=3.0, hold_s=10.0, confirming=False)
@@ -40,8 +42,13 @@ CAME = StepOutcome(
 NOTHING_CAME = CAME.model_copy(update={"p99_ms": None})
 LIVE: dict[str, dict[str, Any]] = {
     "an open load": {},
-    "behind a gateway: its limit is the one that refuses": {"limit_per_s": 250.0},
-    "in request units": {"ru_per_s": 5200.0, "hottest_per_s": 4000.0, "target_per_s": 6000.0},
+    "behind a gateway: its limit is the one that refuses": {
+        "hottest": HOTTEST._replace(limit_per_s=250.0)
+    },
+    "in request units": {
+        "ru_per_s": 5200.0,
+        "hottest": HOTTEST._replace(per_s=4000.0, target_per_s=6000.0),
+    },
     "a closed loop: nothing is due": {**CLOSED, "throttled_ratio": 0.0},
     "a load that is kept up with": {
         "throttled_ratio": 0.0,
@@ -58,7 +65,7 @@ LIVE: dict[str, dict[str, Any]] = {
         "service_p99_s": None,
         "workers": 1,
     },
-    "without a target": {"target_per_s": None},
+    "without a target": {"hottest": HOTTEST._replace(target_per_s=None)},
     "a generator with time": {"cpu_percent": 89.9},
     "a busy generator": {"cpu_percent": 97.0},
 }
@@ -68,10 +75,12 @@ def taken(outcome: StepOutcome, failed: Limit | None, **more: bool) -> str:
     return step_taken(4, outcome.model_copy(update={"failed": failed, **more}))
 
 
-def watched(snapshot: Snapshot, **changes: Any) -> str:
+def watched(snapshot: Snapshot, limit_per_s: float | None = None, **changes: Any) -> str:
     """The line of a watch after 75 s."""
-    known: dict[str, Any] = {"elapsed_s": 75.0, "target_per_s": 2000.0, "limit_per_s": None}
-    return watch_line(snapshot, **known | {"p99_ms": None, "in_flight": 0, "clients": 2} | changes)
+    throughput = Throughput(ru_per_s=18_000.0, physical_partitions=3)
+    held = snapshot.held(PUBLISHED, throughput, limit_per_s)
+    known: dict[str, Any] = {"elapsed_s": 75.0, "held": held, "p99_ms": None, "in_flight": 0}
+    return watch_line(snapshot, **known | {"clients": 2} | changes)
 
 
 def test_what_a_run_says_while_it_goes_on() -> None:
@@ -90,7 +99,7 @@ def test_what_a_run_says_while_it_goes_on() -> None:
         "a watched application in back-off": watched(
             snapshot_of({"shop/p0": 1000}, throttled_per_s=1), p99_ms=101.0, in_flight=3
         ),
-        "in request units, watched": watched(charged({"p0": (600, 0)}), target_per_s=6000.0),
+        "in request units, watched": watched(charged({"p0": (600, 0)})),
         "loading begins": progress_line(0, 2000, 0.0),
         "loading goes on": progress_line(500, 2000, 0.5),
         "loading of a silent endpoint": progress_line(500, 2000, 20.0, 7.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.measure.counts.snapshot import Held
 from harness.measure.record.findings import (
     AdvicePart,
     AuditPart,
@@ -85,14 +86,13 @@ AUDIT = AuditPart(
     undecided=0,
     examples=("p0 r1", "p0\nr2"),
 )
+HOTTEST = Held("p0", 1000.0, 2000.0)
 OPEN = Live(
     elapsed_s=75.4,
     step=None,
     achieved_per_s=1000.0,
     wanted_per_s=1500.0,
-    hottest="p0",
-    hottest_per_s=1000.0,
-    target_per_s=2000.0,
+    hottest=HOTTEST,
     throttled_ratio=0.0125,
     service_p99_s=0.00404,
     response_p99_s=0.8,

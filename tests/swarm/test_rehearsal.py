@@ -12,6 +12,8 @@ from harness.gateway.process import GatewayProcess
 from harness.measure.counts.redaction import Aliases
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError
+from harness.model.services.queues import QUEUE_GATEWAY
+from harness.model.services.storage import GATEWAY
 from harness.model.target import Throughput
 from harness.profile.profile_loader import resolve
 from harness.swarm.master.rehearsal import Rehearsal, provisioned
@@ -40,7 +42,7 @@ class Page:
 )
 def test_a_moved_partition_has_the_name_of_its_counts(name: type[str], keys: list[str]) -> None:
     """Its key stands behind the suffix of its table, and `--redact-keys` replaces it alike."""
-    rehearsal = Rehearsal(cast(GatewayProcess, Page()), "Run", ["", "ByTag"], name)
+    rehearsal = Rehearsal(cast(GatewayProcess, Page()), GATEWAY, "Run", ["", "ByTag"], name)
     rehearsal.begin(100.0)
     rehearsal.end()
     enforced = rehearsal.enforced()
@@ -52,7 +54,7 @@ def test_a_moved_partition_has_the_name_of_its_counts(name: type[str], keys: lis
 
 def test_moves_are_seen_while_the_run_goes_on() -> None:
     """A page that follows the run shows a move before the load ends."""
-    rehearsal = Rehearsal(cast(GatewayProcess, Page()), "Run", [""], str)
+    rehearsal = Rehearsal(cast(GatewayProcess, Page()), GATEWAY, "Run", [""], str)
     before = rehearsal.enforced()
     rehearsal.follow()
     after = rehearsal.enforced()
@@ -72,7 +74,7 @@ def test_moves_are_seen_while_the_run_goes_on() -> None:
 def test_a_page_that_is_none_of_a_gateway_ends_no_run(page: str) -> None:
     """Another server may listen there by now: that its counts are unknown is a sentence."""
     served = FoundPage(page)
-    rehearsal = Rehearsal(cast(GatewayProcess, served), "Run", [""], str)
+    rehearsal = Rehearsal(cast(GatewayProcess, served), GATEWAY, "Run", [""], str)
     rehearsal.begin(100.0)
     rehearsal.follow()
     rehearsal.end()
@@ -109,7 +111,9 @@ class QueuePage:
 def test_a_queue_has_the_name_of_its_partition() -> None:
     """Without that of the run before it; what others do with their queues counts nowhere."""
     page = QueuePage()
-    rehearsal = Rehearsal(cast(GatewayProcess, page), "run", ["-mail", "-orders"], str)
+    rehearsal = Rehearsal(
+        cast(GatewayProcess, page), QUEUE_GATEWAY, "run", ["-mail", "-orders"], str
+    )
     rehearsal.begin(100.0)
     page.asked = 3
     rehearsal.end()
@@ -172,7 +176,7 @@ class LossyPage:
 def test_what_lost_answers_were_charged_is_a_line_of_its_own() -> None:
     """No client can know it: the sums of what was answered are compared without it."""
     page = LossyPage()
-    rehearsal = Rehearsal(cast(GatewayProcess, page), "Run", [""], str)
+    rehearsal = Rehearsal(cast(GatewayProcess, page), GATEWAY, "Run", [""], str)
     rehearsal.begin(100.0)
     page.sent = ("204", "reset", "half")
     rehearsal.end()
@@ -184,7 +188,7 @@ def test_what_lost_answers_were_charged_is_a_line_of_its_own() -> None:
 
 def test_splits_since_the_load_began_are_told() -> None:
     """The text below the summary names each split under load, and the share since the last."""
-    rehearsal = Rehearsal(cast(GatewayProcess, SplitPage()), "Run", [""], str)
+    rehearsal = Rehearsal(cast(GatewayProcess, SplitPage()), GATEWAY, "Run", [""], str)
     rehearsal.begin(100.0)
     rehearsal.end()
     assert rehearsal.enforced() is None

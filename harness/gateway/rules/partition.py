@@ -1,4 +1,4 @@
-"""The limit of a partition: 2,000 entities/s.
+"""The limit of a partition: 2,000 entities/s, and beside tables what its service has as a target.
 
 Source: performance checklist, "Entities per second (partition)"; partitioning strategy, "Table
 partitions". Every PartitionKey of a table is a partition.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from harness.gateway.demand import Place
 from harness.gateway.limits import Rate
 from harness.gateway.rules.bucket import Bucket
+from harness.model.partition import limit_at
 
 _MOST_PARTITIONS = 50_000
 _MOST_KEPT = 45_000
@@ -30,7 +31,7 @@ class PartitionRule:
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
         self.capacity = rate.entities_per_s * rate.burst_s
-        """Entities in a full bucket."""
+        """Entities in a full bucket of a table."""
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._checked_at = _CHECKED_AT
 
@@ -80,7 +81,8 @@ class PartitionRule:
         if bucket is None:
             if len(self._buckets) >= self._checked_at:
                 self._forget(now_s)
-            bucket = Bucket(self._rate.entities_per_s, self._rate.burst_s, now_s)
+            per_s = limit_at(table, self._rate.entities_per_s)
+            bucket = Bucket(per_s, self._rate.burst_s, now_s)
             self._buckets[partition] = bucket
         return bucket
 

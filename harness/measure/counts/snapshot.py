@@ -7,8 +7,9 @@ and counts that a record does not keep.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from harness.measure.counts.latency import CountedLatency, Latencies
 from harness.measure.counts.tally import (
@@ -35,6 +36,8 @@ from harness.measure.record.measured import (
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
+from harness.model.services.service import Targets
+from harness.model.target import Throughput
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,15 @@ class CountedOperation(OperationPart):
     response_ms: CountedLatency | None
 
 
+class Held(NamedTuple):
+    """A partition, its rate, its target and its enforced limit: in RU/s where any are charged."""
+
+    key: str
+    per_s: float
+    target_per_s: float | None
+    limit_per_s: float | None = None
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The content of a ledger.
@@ -176,13 +188,34 @@ class Snapshot:
         """The partition with the highest mean RU/s."""
         return max(self.single_partitions, key=_units_per_s, default=None)
 
-    @property
-    def hottest_in_its_unit(self) -> tuple[CountedPartition | None, float]:
-        """The partition with the highest RU/s if any are charged, else entities/s; and its rate."""
+    def nearest(
+        self,
+        targets: Targets | None,
+        rate: Callable[[RatesPart], float] = operator.attrgetter("mean"),
+    ) -> CountedPartition | None:
+        """The partition that is nearest to its target by its ``rate``; without targets the hottest.
+
+        ``targets`` are those of the endpoint.
+        """
+
+        def used(part: CountedPartition) -> float:
+            return rate(part.entities_per_s) / (part.partition.target(targets) or 1.0)
+
+        return max(self.single_partitions, key=used, default=None)
+
+    def held(
+        self, to: Targets | None, throughput: Throughput, enforced: float | None
+    ) -> Held | None:
+        """The partition that is nearest to its target, or that uses most request units.
+
+        ``to`` are the targets of the endpoint; ``enforced`` is as for `Partition.limit`.
+        """
         if self.request_units is not None and (part := self.costliest) is not None:
-            return part, _units_per_s(part)
-        part = self.hottest
-        return part, 0.0 if part is None else part.entities_per_s.mean
+            return Held(part.key, _units_per_s(part), throughput.partition_ru_per_s)
+        if (part := self.nearest(to)) is None:
+            return None
+        limit = None if enforced is None else part.partition.limit(to, enforced)
+        return Held(part.key, part.entities_per_s.mean, part.partition.target(to), limit)
 
     @property
     def account_request_units(self) -> RatesPart:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pydantic
 
 from harness.measure.record.findings import RecordPart, rounded
-from harness.model.target import UNLIMITED_PER_S
+from harness.model.services.service import UNLIMITED_PER_S
 
 _Rate = Annotated[float, pydantic.Field(gt=0)]
 
@@ -67,6 +67,7 @@ class EnforcedPart(RecordPart):
     """What a gateway enforced, in entities/s: pages can draw these lines beside the targets.
 
     Attributes:
+        partition_per_s: Of a partition of the endpoint; of one beside see `Partition.limit`.
         refusals: Requests refused under load, by partition, account, server or moving.
     """
 

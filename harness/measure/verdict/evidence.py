@@ -292,9 +292,8 @@ class Evidence:
 
     def limit_of(self, part: CountedPartition) -> float | None:
         """Entities/s that a partition is held to: by a stand-in, or else the published target."""
-        if self.enforced is not None and self.enforced.partition_limit is not None:
-            return self.enforced.partition_limit
-        return part.partition.target(self.targets)
+        enforced = None if self.enforced is None else self.enforced.partition_limit
+        return part.partition.limit(self.targets, enforced)
 
     @cached_property
     def throttled_by(self) -> str:
@@ -377,12 +376,7 @@ class Evidence:
 
     @property
     def busiest(self) -> CountedPartition | None:
-        """The partition that is nearest to its target; without targets that with most."""
-
-        def used(part: CountedPartition) -> float:
-            return self.rate(part.entities_per_s) / (part.partition.target(self.targets) or 1.0)
-
-        return max(self.snapshot.single_partitions, key=used, default=None)
+        return self.snapshot.nearest(self.targets, self.rate)
 
     def at_least(self, part: CountedPartition | None = None) -> str:
         """What goes before a rate of a partition, or of the account, that may be a lower bound."""

@@ -107,6 +107,8 @@ def store_of(run: str, partition: str) -> str:
 
 PUBLISHED = Targets(partition=2000.0, account=20000.0)
 """Source: performance checklist for Table storage, "Targets for data operations"."""
+UNLIMITED_PER_S = 1e9
+"""Entities a second that no endpoint serves: a limit of a gateway that limits nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,16 @@ class Service:
             return self
         raised = dataclasses.replace(targets, published=self.targets)
         return dataclasses.replace(self, targets=raised)
+
+    def limit(self, per_s: float) -> float:
+        """What limits allow to a partition of it that allow ``per_s`` to one of a table.
+
+        It is the same share of the published target; what is unlimited stays so.
+        """
+        if self.targets is None or per_s >= UNLIMITED_PER_S:
+            return per_s
+        published = self.targets.published or self.targets
+        return per_s * published.partition / PUBLISHED.partition
 
     def __str__(self) -> str:
         return self.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.snapshot import Held, Snapshot
 from harness.measure.record.findings import AuditPart
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
 from harness.model.services import USUAL
@@ -43,9 +43,6 @@ class Live:
         step: Number of the step of a search; None outside a search.
         replayed: The share of a trace that is due; None without one.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
-        hottest_per_s: Entities/s of ``hottest``, or its RU/s where request units are charged.
-        target_per_s: Target of one partition in the same unit; None where the endpoint has none.
-        limit_per_s: The limit of a partition that a gateway enforces; None without one.
         service_p99_s: None before the first operation ended.
         response_p99_s: None in a closed loop.
         waiting: Operations that are due and not sent; None in a closed loop.
@@ -57,9 +54,7 @@ class Live:
     step: int | None
     achieved_per_s: float
     wanted_per_s: float | None
-    hottest: str | None
-    hottest_per_s: float
-    target_per_s: float | None
+    hottest: Held | None
     throttled_ratio: float
     service_p99_s: float | None
     response_p99_s: float | None
@@ -69,7 +64,6 @@ class Live:
     users: int
     workers: int
     cpu_percent: float
-    limit_per_s: float | None = None
     ru_per_s: float | None = None
     replayed: float | None = None
     unit: str = ENTITIES.rate
@@ -89,8 +83,7 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     if live.replayed is not None:
         parts.insert(1, f"{percent(live.replayed)} of the trace")
     if live.hottest is not None:
-        name = shortened(partition_name(live.hottest, ascii_only), _KEY_WIDTH, ascii_only)
-        parts.append(f"{name} {_held(live.hottest_per_s, live.target_per_s, live.limit_per_s)}")
+        parts.append(_held(live.hottest, _KEY_WIDTH, ascii_only=ascii_only))
     parts.append(f"throttled {percent(live.throttled_ratio)}")
     if live.service_p99_s is not None:
         response = live.response_p99_s
@@ -106,15 +99,16 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     return " | ".join(parts)
 
 
-def _held(per_s: float, target_per_s: float | None, limit_per_s: float | None) -> str:
+def _held(of: Held, width: int, *, ascii_only: bool = False) -> str:
     """The rate of a partition, as a share of the limit in force or else of the target."""
-    if limit_per_s is not None:
-        return f"{percent(per_s / limit_per_s)} of its limit of {number(limit_per_s)}"
-    return (
-        f"{number(per_s)}/s"
-        if target_per_s is None
-        else f"{percent(per_s / target_per_s)} of target"
-    )
+    name = shortened(partition_name(of.key, ascii_only), width, ascii_only)
+    if of.limit_per_s is not None:
+        return (
+            f"{name} {percent(of.per_s / of.limit_per_s)} of its limit of {number(of.limit_per_s)}"
+        )
+    if of.target_per_s is not None:
+        return f"{name} {percent(of.per_s / of.target_per_s)} of target"
+    return f"{name} {number(of.per_s)}/s"
 
 
 def _units(ru_per_s: float | None) -> str:
@@ -125,8 +119,7 @@ def watch_line(
     snapshot: Snapshot,
     *,
     elapsed_s: float,
-    target_per_s: float | None,
-    limit_per_s: float | None = None,
+    held: Held | None,
     p99_ms: float | None,
     in_flight: int,
     clients: int,
@@ -141,10 +134,8 @@ def watch_line(
         f"{duration(elapsed_s):>5}",
         f"{number(snapshot.entities_per_s.mean)} {unit.rate}{_units(units)}",
     ]
-    hottest, rate = snapshot.hottest_in_its_unit
-    if hottest is not None and rate:
-        name = shortened(partition_name(hottest.key), 2 * _KEY_WIDTH)
-        parts.append(f"{name} {_held(rate, target_per_s, limit_per_s)}")
+    if held is not None and held.per_s:
+        parts.append(_held(held, 2 * _KEY_WIDTH))
     parts.append(f"throttled {percent(snapshot.throttled_ratio)} of all attempts")
     if p99_ms is not None:
         parts.append(f"p99 {milliseconds(p99_ms)} ms")

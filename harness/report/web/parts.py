@@ -166,8 +166,9 @@ def _origin(record: RunRecord) -> str:
     described = record.endpoint.described
     words = described if "not Azure" in described else f"Not Azure: {described}"
     hot = busiest(record)
-    limit = partition_limit(record, hot)
-    published = None if hot is None else target_of(hot)
+    limit, published = (
+        (None, None) if hot is None else (partition_limit(record, hot), target_of(hot))
+    )
     if limit is None or published is None or limit == published:
         return words
     rates = f"{number(limit)} of {number(published)} {unit_of(record)}"

@@ -89,8 +89,7 @@ def rows_of(record: RunRecord) -> list[Row]:
         name = shortened(partition_name(part.key), _NAME_WIDTH)
         # This partition was not counted separately from the beginning.
         mark = "" if part.exact else " ~"
-        limit = None if part.partition.whole_table else partition_limit(record, part)
-        rows.append(_row(f"{name}{mark}", part, limit, record, seconds))
+        rows.append(_row(f"{name}{mark}", part, partition_limit(record, part), record, seconds))
     if (folded := record.partitions_folded) is not None:
         name = f"{OTHERS}, beyond the {len(record.partitions):,} counted separately"
         rows.append({**_row(name, folded, None, record, seconds), "of_target": ""})

@@ -168,7 +168,8 @@ class Conductor:
         # Only this run has the kind of what is found: before the next one it may be another.
         gateway = gateway or found_gateway(run)
         if gateway is not None:
-            shown.rehearsal = Rehearsal(gateway, plan.table, plan.tables, aliases or str)
+            of = run.plan.kind, plan.table, plan.tables
+            shown.rehearsal = Rehearsal(gateway, *of, aliases or str)
             run.enforced = shown.rehearsal.enforced()
         if not own_class:
             # What an own class will send is not known.

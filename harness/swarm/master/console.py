@@ -23,7 +23,6 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable, printable_lines
 from harness.model.figures import counted, listed
-from harness.model.target import partition_target
 from harness.profile.build.plan import may_end_early
 from harness.profile.build.workload import most_transactions
 from harness.profile.load.search import Step, StepOutcome
@@ -310,7 +309,8 @@ class ConsoleMessages:
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, units = self._run, self._earlier, snapshot.request_units
-        hottest, hottest_per_s = snapshot.hottest_in_its_unit
+        limit = None if run.enforced is None else run.enforced.partition_limit
+        throughput = run.plan.profile.endpoint.throughput
         throttled, attempts = snapshot.throttled, snapshot.counts.attempts
         if earlier is not None:
             throttled -= earlier.throttled
@@ -322,14 +322,7 @@ class ConsoleMessages:
             achieved_per_s=snapshot.entities_per_s.mean,
             unit=run.accounts.kind.unit.rate,
             wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
-            hottest=None if hottest is None else hottest.key,
-            hottest_per_s=hottest_per_s,
-            target_per_s=partition_target(
-                run.plan.kind,
-                run.plan.profile.endpoint.throughput,
-                charged=units is not None,
-            ),
-            limit_per_s=None if run.enforced is None else run.enforced.partition_limit,
+            hottest=snapshot.held(run.plan.kind.targets, throughput, limit),
             ru_per_s=None if units is None else units.per_s.mean,
             throttled_ratio=throttled / attempts if attempts else 0.0,
             service_p99_s=self._p99_s("service"),

@@ -28,6 +28,7 @@ from harness.model.figures import counted, number
 from harness.model.operation import FOLDED, WHOLE_TABLE
 from harness.model.partition import is_beside
 from harness.model.request_units import HUNDREDTHS, RU
+from harness.model.services.service import Service
 from harness.profile.profile_loader import NamedProfile
 from harness.report.answers import attempts_words
 from harness.swarm.master.master_run import MasterRun
@@ -67,11 +68,12 @@ class Rehearsal:
     def __init__(
         self,
         gateway: GatewayProcess | FoundGateway,
+        service: Service,
         table: str,
         suffixes: Iterable[str],
         name: Callable[[str], str],
     ) -> None:
-        self._gateway = gateway
+        self._gateway, self._service = gateway, service
         self._name = name
         self._suffixes = {table + suffix: suffix for suffix in suffixes}
         self._before, self._after = _Counted(), _Counted()
@@ -104,7 +106,7 @@ class Rehearsal:
         self, moves: Iterable[Mapping[str, Any]], refusals: Mapping[str, int]
     ) -> EnforcedPart:
         return EnforcedPart(
-            **self._gateway.limits.rates,
+            **self._gateway.limits.rates(self._service),
             moves=moves_of(moves, self._began_s, self._named),
             refusals=dict(refusals),
         )

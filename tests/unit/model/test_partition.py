@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import Partition, account_of, spread_problem
+from harness.model.services.blobs import AZURE_BLOBS
+from harness.model.services.service import PUBLISHED, UNLIMITED_PER_S, Targets
+from harness.model.services.storage import STORAGE
 from tests.support.keys import NAMES, sized
 
 PARTITIONS = 1000
@@ -61,3 +65,22 @@ def test_queries_over_several_partitions_have_no_account() -> None:
     indexed = Operation(kind=Kind.QUERY, partition_key=WHOLE_TABLE, table="Index")
     assert spread_problem(indexed) is not None
     assert spread_problem(Operation(kind=Kind.QUERY, partition_key="p")) is None
+
+
+@given(st.floats(0.1, 1e8), st.floats(1.0, 1e5))
+def test_enforced_limits_are_the_same_share_of_the_target_of_each_service(
+    per_s: float, target: float
+) -> None:
+    """They are stated for partitions of tables; raised targets change nothing of them."""
+    service = dataclasses.replace(STORAGE, targets=Targets(partition=target))
+    raised = dataclasses.replace(
+        service, targets=Targets(partition=2 * target, published=service.targets)
+    )
+    for one in (service, raised):
+        assert one.limit(per_s) / target == pytest.approx(per_s / PUBLISHED.partition)
+        assert one.limit(UNLIMITED_PER_S) == UNLIMITED_PER_S
+    assert AZURE_BLOBS.limit(per_s) == per_s
+    assert Partition("", "p").limit(PUBLISHED, per_s) == per_s
+    assert Partition("(queues)", "q").limit(PUBLISHED, per_s) == pytest.approx(per_s)
+    assert Partition("(blobs)", "c/b").limit(PUBLISHED, per_s) is None
+    assert Partition("t", WHOLE_TABLE).limit(PUBLISHED, per_s) is None

@@ -23,11 +23,12 @@ STALL = StallPart(
 
 def test_an_enforced_limit_is_the_one_in_force() -> None:
     """Published targets are in force only where no gateway enforces others."""
-    assert (partition_limit(RECORD), account_limit(RECORD)) == (2000.0, 20_000.0)
+    (hot,) = RECORD.partitions
+    assert (partition_limit(RECORD, hot), account_limit(RECORD)) == (2000.0, 20_000.0)
     held = altered(RECORD, enforced=enforcing())
-    assert (partition_limit(held), account_limit(held)) == (250.0, 2500.0)
+    assert (partition_limit(held, hot), account_limit(held)) == (250.0, 2500.0)
     free = altered(RECORD, enforced=enforcing(partition=1e9))
-    assert (partition_limit(free), account_limit(free)) == (2000.0, 2500.0)
+    assert (partition_limit(free, hot), account_limit(free)) == (2000.0, 2500.0)
 
 
 def test_without_a_target_no_rate_is_far_below_one() -> None:

@@ -13,8 +13,12 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.services.service import Targets
 from harness.model.services.storage import GATEWAY, STORAGE
-from harness.report.limits import busiest
+from harness.model.target import UNKNOWN_THROUGHPUT
+from harness.report.columns import Output, columns_of
+from harness.report.limits import busiest, limits_of
+from harness.report.load_columns import PARTITION_COLUMNS
 from harness.report.passing import passing_of
+from harness.report.sentences import partition_notes
 from harness.watch.observer import Observer
 from harness.watch.watched_run import WatchedRun, WatchPlan
 from tests.support.examples import examples
@@ -48,6 +52,18 @@ def test_a_queue_is_held_to_the_target_of_queues() -> None:
         record.verdict.sentence
     )
     assert [busiest(record)] == [part for part in record.partitions if part.key == "orders/p"]
+    names = [column.name for column in columns_of(record, PARTITION_COLUMNS, Output.REPORT)]
+    assert "of its target" in names
+    assert "The targets are 2,000 for queues and 20.0 for partitions." in partition_notes(record)
+    assert [(one.value, one.of, one.word) for one in limits_of(record, partition=True)] == [
+        (2000.0, "each of the queues", "target"),
+        (20.0, "each of the partitions", "raised target"),
+        (40000.0, "account", "raised target"),
+    ]
+    snapshot = run.shown(
+        run.ledger.snapshot(start=int(START_S), end=int(now_s[0]), latencies=False)
+    )
+    assert snapshot.held(raised.targets, UNKNOWN_THROUGHPUT, None) == ("orders/p", 30.0, 20.0, None)
 
 
 def watched(
