@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import marked
+from harness.measure.verdict.ranking import marked, met_if_it_lasts
 from harness.model.figures import duration, multiple, number, percent
 from harness.model.partition import MADE_UP
 from harness.report.names import partition_name
@@ -18,6 +18,7 @@ _IN_UNITS = {
     "account": "all together",
 }
 """Labels of rows where Cosmos DB has other terms."""
+_FIRST_LIMIT = "first limit met at"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ def rows(found: WhatIfRecord) -> list[SchemeRow]:
         dataclasses.replace(row, label=row.label.replace("best 10 s", over_10s(found)))
         for row in every
     ]
+    if found.rate != 1:
+        # Multiples are of the recorded traffic, not of the asked one.
+        asked = f"{_FIRST_LIMIT} (x {multiple(found.rate)} asked)"
+        every = [
+            dataclasses.replace(row, label=row.label.replace(_FIRST_LIMIT, asked)) for row in every
+        ]
     if found.physical is not None:
         every = [dataclasses.replace(row, label=_in_units(row.label)) for row in every]
     return [
@@ -153,6 +160,8 @@ def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
         return ""
     if (first := part.first_limit) is None:
         return "not known" if bounded else f"none up to x {multiple(found.most_factor)}"
+    if not first.factor:
+        return f"at any rate, {first.rule}"
     # The more the queries scan, the earlier is the limit met.
     return f"{'≤ ' if bounded else ''}x {multiple(first.factor)}, {first.rule}"
 
@@ -254,7 +263,12 @@ _ROWS = (
     SchemeRow(
         "moves of hot partitions", lambda found, part: f"{part.retried.moves:,}", always=False
     ),
-    SchemeRow("first limit met at", first_limit_text, always=False),
+    SchemeRow(
+        _FIRST_LIMIT,
+        first_limit_text,
+        bad=lambda found, part: met_if_it_lasts(found, part) is not None,
+        always=False,
+    ),
     _price_row("entities that collide", "collisions", say=_collisions),
     _price_row("operations with invalid keys", "refused"),
     _price_row("transactions split", "split", "transactions"),

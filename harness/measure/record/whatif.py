@@ -118,7 +118,7 @@ class FirstLimitPart(RecordPart):
     """The traffic at which the first attempt is throttled.
 
     Attributes:
-        factor: Multiple of the recorded traffic.
+        factor: Multiple of the recorded traffic; 0 if it is met at every one that was tried.
         per_s: Best second of the account at that traffic.
         rule: What refuses it, as in `SimulatedPart.by_rule`.
         partition: Partition of the first throttled attempt.

@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record.whatif import PricePart, SchemePart
-from harness.model.figures import agreed, counted, percent
+from harness.measure.record.whatif import FirstLimitPart, PricePart, SchemePart, WhatIfRecord
+from harness.model.figures import agreed, counted, multiple, percent
 
 THROTTLED_NOISE = 0.001
 """Shares of throttled attempts that differ by less are equal."""
 RELATIVE_NOISE = 0.01
 """Other figures that differ by a smaller share are equal."""
+_ABOUT = 0.95
+"""A first limit is known to 5 %."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,27 @@ def marked(part: SchemePart, figure: str) -> str:
     if not part.price.scanned_is_lower_bound:
         return figure
     return "> 0%" if figure.startswith("<") else f"≥ {figure}"
+
+
+def met_if_it_lasts(found: WhatIfRecord, part: SchemePart) -> FirstLimitPart | None:
+    """The limit that the traffic would meet if it lasted; None if it meets it, or none.
+
+    Traffic that is shorter than a burst may pass where it could not go on.
+    """
+    first = part.first_limit
+    if part.once.throttled or first is None or first.factor > _ABOUT * found.rate:
+        return None
+    return first
+
+
+def met_at(first: FirstLimitPart) -> str:
+    """At which multiple of the recorded traffic a limit is met: ``at about x 15``."""
+    return f"at about x {multiple(first.factor)}" if first.factor else "at any rate"
+
+
+def whose_limit(rule: str) -> str:
+    """Whose limit a rule is, as in `SimulatedPart.by_rule`."""
+    return {"account": "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
 
 
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:

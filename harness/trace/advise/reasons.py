@@ -10,12 +10,20 @@ from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.failures import MIXED_FROM
-from harness.measure.verdict.ranking import THROTTLED_NOISE, marked, price_of, savings_of
+from harness.measure.verdict.ranking import (
+    THROTTLED_NOISE,
+    marked,
+    met_at,
+    met_if_it_lasts,
+    price_of,
+    savings_of,
+    whose_limit,
+)
 from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import BETWEEN, Candidate
-from harness.trace.advise.judging import ACCOUNT, ENOUGH, PLENTY, Trial, by_account
+from harness.trace.advise.judging import ENOUGH, LEAST_FACTOR, PLENTY, Trial, by_account
 from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
@@ -187,7 +195,7 @@ def _load(when: str, trial: Trial) -> str:
         throttled = f"{_share(trial)} of the requests are throttled"
     else:
         throttled = "nothing is throttled"
-    throttled += " in so short a time" * (trial.until < 1 and not trial.throttled)
+    throttled += " in so short a time" * (met_if_it_lasts(found, part) is not None)
     if trial.throttled:
         throttled += f", {_refused(part)}"
     named = f", {echoed(hottest)}," if hottest else ""
@@ -208,7 +216,7 @@ def _refused(part: SchemePart) -> str:
         return f"{most}while a partition moves to another server"
     # The hottest partition may be far below its limit then.
     all_of = ", which serves neighbouring keys together" if rule == "server" else ""
-    return f"{most}by the limit of {_owner(rule)}{all_of}"
+    return f"{most}by the limit of {whose_limit(rule)}{all_of}"
 
 
 def _first_limit(trial: Trial) -> str:
@@ -219,16 +227,13 @@ def _first_limit(trial: Trial) -> str:
         known = " that the trace shows" if price.scanned_is_lower_bound else ""
         return f"; no limit{known} is met up to x {multiple(PLENTY * rate)}"
     met = _met(first.factor / rate, rate, price.scanned_is_lower_bound)
-    return f"; the first limit is met {met}, that of {_owner(first.rule)}"
-
-
-def _owner(rule: str) -> str:
-    """Whose limit a rule is."""
-    return {ACCOUNT: "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
+    return f"; the first limit is met {met}, that of {whose_limit(first.rule)}"
 
 
 def _met(factor: float, rate: float, bounded: bool = False) -> str:
     """At which multiple of the recorded traffic a limit is met, which is one of the asked."""
+    if factor <= LEAST_FACTOR:
+        return "at any rate"
     times = f"x {multiple(min(factor, PLENTY) * rate)}"
     if factor >= PLENTY:
         return f"beyond {times}"
@@ -245,7 +250,13 @@ def _share(trial: Trial) -> str:
 
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
-        return f"{_share(best)} throttled instead of {_share(today)}"
+        gain = f"{_share(best)} throttled instead of {_share(today)}"
+        if first := met_if_it_lasts(best.found, best.part):
+            gain += (
+                f", but only for so short a time: if it lasts, the limit of "
+                f"{whose_limit(first.rule)} is met {met_at(first)}"
+            )
+        return gain
 
     def met(of: str) -> list[str]:
         return [

@@ -128,7 +128,8 @@ def first_limit(
         else:
             factor = (passing * failing) ** 0.5
     return FirstLimitPart(
-        factor=failing,
+        # However slow the traffic is, what one query scans is refused, or what comes next.
+        factor=failing if passing else 0.0,
         per_s=last.most_per_s,
         rule=last.once.first_rule,
         partition=last.once.throttling.first_partition,

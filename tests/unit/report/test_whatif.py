@@ -7,8 +7,10 @@ from pathlib import Path
 
 from harness.measure.record.whatif import WhatIfRecord
 from harness.measure.verdict.ranking import marked
+from harness.model.operation import Kind
 from harness.report.whatif import ranking, sentences
 from harness.report.whatif_rows import rows
+from tests.support.traced import trace_of, traced
 from tests.unit.trace.advise.test_reasons import bounded
 from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
 
@@ -46,3 +48,32 @@ def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path)
     part = part.model_copy(update={"price": price, "retried": retried})
     [said] = [row.text(found, part) for row in rows(found) if "fail" in row.label]
     assert said == "75%"
+
+
+def test_what_passes_as_a_burst_is_not_said_to_pass_for_long(tmp_path: Path) -> None:
+    """Two seconds at 10/s, 200 times as fast, pass a limit of 100/s only because they are over."""
+    trace = recorded(tmp_path, steady(10, 2, ["hot"]))
+    found = calculated(trace, rate=200.0, most_factor=10_000.0)
+    recorded_keys = found.model_copy(update={"schemes": found.schemes[:1]})
+    [said] = sentences(recorded_keys)
+    assert said.endswith(
+        "nothing is throttled in so short a time: if it lasts, the limit of a partition is met "
+        "at about x 10."
+    )
+    [row] = [one for one in rows(found) if one.label == "first limit met at (x 200 asked)"]
+    assert row.bad(found, found.schemes[0])
+    assert "in so short a time" not in sentences(calculated(trace, most_factor=10_000.0))[0]
+
+
+def test_a_limit_that_one_query_exceeds_is_met_at_any_rate(tmp_path: Path) -> None:
+    """Five thousand entities are more than a partition serves, however long the next one waits."""
+    scan = traced(Kind.QUERY, "hot", None, entities=5000)
+    rows_after = [traced(Kind.UPSERT_MERGE, "hot", f"r{at}", at_ms=at) for at in range(1, 9)]
+    found = calculated(
+        trace_of(tmp_path / "scan.parquet", [scan, *rows_after]), most_factor=10_000.0
+    )
+    first = found.schemes[0].first_limit
+    assert first is not None
+    assert first.factor == 0
+    [_, texts, _] = next(row for row in ranking(found)[1] if row[0] is found.schemes[0])
+    assert texts[-1] == "at any rate, partition"

@@ -99,6 +99,18 @@ def test_the_headline_says_the_limit_that_the_reason_says(tmp_path: Path) -> Non
     assert "the first limit is met at about x 3, that of the account" in text
 
 
+def test_the_headline_says_what_only_a_burst_passes(tmp_path: Path) -> None:
+    """The asked traffic is over the limit of the account, and too short to meet it."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    first = FirstLimitPart(factor=0.5, per_s=1, rule="account", partition="p")
+    today, best = found.schemes
+    assert not best.once.throttled
+    best = best.model_copy(update={"first_limit": first})
+    headline = said(found.model_copy(update={"schemes": (today, best)})).splitlines()[0]
+    assert "nothing throttled instead of 60%, but only for so short a time" in headline
+    assert headline.endswith("if it lasts, the limit of the account is met at about x 0.5.")
+
+
 def test_keys_that_no_other_ones_can_replace_are_no_defect(tmp_path: Path) -> None:
     """Longer PartitionKeys than these are refused by the service, so that no key is calculated."""
     longest = ["x" * 1024, "y" * 1024]
