@@ -119,10 +119,12 @@ class Kind(enum.StrEnum):
         logged_as: Name in logs of Azure Storage: "Storage Analytics logged operations and status
             messages".
         method: HTTP method of its request, unless a service has another dialect.
+        on_rows: It is about rows of a table; others say nothing about tables.
     """
 
     logged_as: str
     method: str
+    on_rows: bool
     reads: bool
     on_messages: bool
     untargeted: bool
@@ -170,12 +172,8 @@ class Kind(enum.StrEnum):
         made = str.__new__(cls, value)
         made._value_ = value
         vars(made).update(traits._asdict(), logged_as=logged_as, method=method)
+        made.on_rows = not (traits.on_messages or traits.untargeted)
         return made
-
-    @property
-    def on_rows(self) -> bool:
-        """Whether it is about rows of a table; others say nothing about tables."""
-        return not (self.on_messages or self.untargeted)
 
 
 BESIDE_ROWS = frozenset(kind.value for kind in Kind if not kind.on_rows)

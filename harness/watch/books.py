@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import mmap
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.gateway.rules.counting import Count
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
 from harness.model.operation import FOLDED, Operation
-from harness.model.outcome import SUCCESS, Attempt, classify, is_repeated, new_result
+from harness.model.outcome import SUCCESS, Attempt, Outcome, Result, classify, is_repeated
 from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.trace.operations import TracedParts, TracedQuery
 from harness.trace.recorder import Recorder
@@ -79,20 +79,43 @@ class WatchTally:
         self.clients[client] = self.clients.get(client, 0) + count
 
 
-@dataclasses.dataclass(slots=True)
-class Course:
-    """An operation and what became of it so far."""
+class Course(NamedTuple):
+    """What became of an operation of ``client`` so far, as if its last attempt had ended it.
 
-    operation: Operation
-    attempts: list[Attempt]
-    bytes_sent: int
-    bytes_received: int
+    ``detail`` is what only a trace holds: see `harness.trace.recorder.Recorder.add`.
+    """
+
+    result: Result
     client: str
-    count: Count
     detail: TracedQuery | TracedParts | None = None
-    """What only a trace holds: see `harness.trace.recorder.Recorder.add`."""
-    oldest_s: float = 0.0
-    """As of a `Result`."""
+
+    def followed_by(self, later: Course) -> Course:
+        """The same operation after its next attempt; those before that are counted already.
+
+        An attempt without a whole answer may have been executed; the endpoint served it.
+        """
+        before, last = self.result, later.result
+        attempts = (*before.attempts, *last.attempts)
+        result = dataclasses.replace(
+            last,
+            operation=before.operation,
+            outcome=outcome_after(before.operation, attempts),
+            sent_s=before.sent_s,
+            attempts=attempts,
+            entities=before.entities + last.entities,
+            entities_returned=before.entities_returned + last.entities_returned,
+            estimated=before.estimated or last.estimated,
+            bytes_sent=before.bytes_sent + last.bytes_sent,
+            bytes_received=before.bytes_received + last.bytes_received,
+            reported=len(before.attempts),
+        )
+        return Course(result, later.client, self.detail)
+
+
+def outcome_after(operation: Operation, attempts: Sequence[Attempt]) -> Outcome:
+    """The outcome if the last of these attempts ends the operation."""
+    *before, last = attempts
+    return SUCCESS if 200 <= last.status < 300 else classify(operation, last, before)
 
 
 class Drained(NamedTuple):
@@ -124,36 +147,27 @@ class Books:
     @property
     def attempts_in_flight(self) -> int:
         """The attempts of the operations that may be sent again."""
-        return sum(len(course.attempts) for course in self.pending.values())
+        return sum(len(course.result.attempts) for course in self.pending.values())
 
-    def add(self, course: Course, identity: Identity | None, done_s: float) -> None:
-        """Count one attempt, which ended at ``done_s``, UTC.
+    def add(self, course: Course, identity: Identity | None) -> None:
+        """Count one attempt.
 
         Args:
             course: The operation, with this attempt alone.
             identity: Not needed for a success while nothing is pending.
         """
-        attempt, ledger = course.attempts[0], self._ledger_of(course)
+        operation, (attempt,) = course.result.operation, course.result.attempts
+        ledger = self._ledger_of(operation)
         earlier = self.pending.pop(identity, None) if identity is not None else None
         if earlier is None:
             ledger.note_due()
             ledger.note_sent()
         else:
-            course = Course(
-                earlier.operation,
-                [*earlier.attempts, attempt],
-                earlier.bytes_sent + course.bytes_sent,
-                earlier.bytes_received + course.bytes_received,
-                course.client,
-                # An attempt without a whole answer may have been executed; the endpoint served it.
-                _sum(earlier.count, course.count),
-                earlier.detail,
-                course.oldest_s,
-            )
+            course = earlier.followed_by(course)
         if (attempt.status == 0 or attempt.status >= 400) and is_repeated(attempt):
             assert identity is not None
             if identity[0]:
-                ledger.add_attempt(course.operation, attempt)
+                ledger.add_attempt(course.result.operation, attempt)
                 self.pending[identity] = course
                 if len(self.pending) > MOST_PENDING:
                     self._give_up(next(iter(self.pending)))
@@ -165,13 +179,12 @@ class Books:
             self._hopeless[identity] = None
             if len(self._hopeless) > MOST_HOPELESS:
                 del self._hopeless[next(iter(self._hopeless))]
-        self._end(course, len(course.attempts) - 1, done_s)
+        self._end(course)
 
     def expire(self, now_s: float) -> None:
         """End the operations that were not sent again in time; ``now_s`` is UTC."""
         for identity, course in tuple(self.pending.items()):
-            last = course.attempts[-1]
-            if last.ended_s > now_s - JOINED_WITHIN_S:
+            if course.result.done_s > now_s - JOINED_WITHIN_S:
                 break
             self._give_up(identity)
 
@@ -191,53 +204,28 @@ class Books:
         behaviour = self.behaviour.drain(ended=ended)
         return Drained(self.ledger.drain(), self.untargeted.drain(), tally, behaviour)
 
-    def _ledger_of(self, course: Course) -> Ledger:
-        return self.untargeted if course.operation.kind.untargeted else self.ledger
+    def _ledger_of(self, operation: Operation) -> Ledger:
+        return self.untargeted if operation.kind.untargeted else self.ledger
 
     def _give_up(self, identity: Identity) -> None:
         course = self.pending.pop(identity)
-        last = course.attempts[-1]
-        self._end(course, len(course.attempts), last.ended_s)
+        result = dataclasses.replace(course.result, reported=len(course.result.attempts))
+        self._end(course._replace(result=result))
 
-    def _end(self, course: Course, reported: int, done_s: float) -> None:
-        """Count an operation whose first ``reported`` attempts are counted already."""
-        operation, attempts, count = course.operation, course.attempts, course.count
-        last = attempts[-1]
-        outcome = SUCCESS if 200 <= last.status < 300 else classify(operation, last, attempts[:-1])
-        if outcome is SUCCESS and len(attempts) > 1:
+    def _end(self, course: Course) -> None:
+        """Count an operation that has ended."""
+        result, client, detail = course
+        operation, attempts = result.operation, result.attempts
+        if len(attempts) > 1 and result.outcome is SUCCESS:
             add_counts(self.tally.succeeded_after, {len(attempts): 1})
-        result = new_result(
-            operation=operation,
-            outcome=outcome,
-            sent_s=attempts[0].sent_s,
-            done_s=done_s,
-            attempts=tuple(attempts),
-            entities=count.entities,
-            entities_returned=count.returned,
-            estimated=count.estimated > 0,
-            bytes_sent=course.bytes_sent,
-            bytes_received=course.bytes_received,
-            reported=reported,
-            oldest_s=course.oldest_s,
-        )
-        self._ledger_of(course).add(result)
+        self._ledger_of(operation).add(result)
         if not operation.kind.on_rows:
             self.tally.beside += 1
-            self.behaviour.note_waits(result.attempts)
+            self.behaviour.note_waits(attempts)
             return
-        self.behaviour.add(result, course.client)
+        self.behaviour.add(result, client)
         if self.recorder is not None:
-            self.recorder.add(result, course.client, course.detail)
-
-
-def _sum(one: Count, other: Count) -> Count:
-    if not one.entities:
-        return other
-    return Count(
-        entities=one.entities + other.entities,
-        returned=one.returned + other.returned,
-        estimated=one.estimated + other.estimated,
-    )
+            self.recorder.add(result, client, detail)
 
 
 _MOST_WAITING = 200_000
@@ -281,12 +269,11 @@ class Joining:
         self._waiting = [handed for handed in waiting if _ended_s(handed) >= until_s]
         for handed in waiting[: len(waiting) - len(self._waiting)]:
             identity, course = handed
-            self.books.add(course, identity, _ended_s(handed))
+            self.books.add(course, identity)
 
 
 def _ended_s(handed: tuple[Identity, Course]) -> float:
-    (attempt,) = handed[1].attempts
-    return attempt.ended_s
+    return handed[1].result.done_s
 
 
 _SLOTS = 1 << 16

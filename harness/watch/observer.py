@@ -18,10 +18,11 @@ from harness.model.outcome import (
     Scope,
     is_repeated,
     new_attempt,
+    new_result,
     throttling_scope,
 )
 from harness.trace.recorder import Recorder, detail_of
-from harness.watch.books import Books, Course, Drained, Identity, Marks
+from harness.watch.books import Books, Course, Drained, Identity, Marks, outcome_after
 
 MOST_TABLES = 1000
 MOST_HANDED = 20_000
@@ -136,7 +137,8 @@ class Observer:
         headers = request.headers
         client = headers.get("User-Agent", "")[:_CLIENT_LENGTH]
         tally.count_client(client)
-        if asked.kind is None:
+        kind = asked.kind
+        if kind is None:
             tally.others += 1
             return
         if len(self._spelled) < MOST_TABLES:
@@ -147,7 +149,7 @@ class Observer:
         sent, received_bytes = request.body_bytes, 0
         if answer is not None:
             received_bytes = len(answer.body) if answer.length is None else answer.length
-        if _succeeded(disposition.sent):
+        if succeeded := _succeeded(disposition.sent):
             attempt = new_attempt(
                 status=int(disposition.sent),
                 sent_s=received.arrived_s,
@@ -157,7 +159,7 @@ class Observer:
         else:
             attempt = _failed(received, disposition, answer, now_s)
         written: tuple[dict[str, str], ...] = ()
-        recorder = None if asked.kind is None or not asked.kind.on_rows else books.recorder
+        recorder = books.recorder if kind.on_rows else None
         if recorder is not None and (names := recorder.properties):
             written = properties_in(asked, request.body, names)
         operation = operation_of(asked, headers.get("If-Match"), written)
@@ -165,18 +167,30 @@ class Observer:
         if recorder is not None:
             at = continuation_of(asked)
             detail = detail_of(operation, sent, sizes=asked.sizes, continued_at=at)
-        course = Course(operation, [attempt], sent, received_bytes, client, count, detail)
-        if asked.kind is _GET_MESSAGES and answer is not None:
-            course.oldest_s = oldest_age_s(answer)
+        got = answer if kind is _GET_MESSAGES else None
+        result = new_result(
+            operation=operation,
+            outcome=outcome_after(operation, (attempt,)),
+            sent_s=received.arrived_s,
+            done_s=now_s,
+            attempts=(attempt,),
+            entities=count.entities,
+            entities_returned=count.returned,
+            estimated=count.estimated > 0,
+            bytes_sent=sent,
+            bytes_received=received_bytes,
+            oldest_s=0.0 if got is None else oldest_age_s(got),
+        )
+        course = Course(result, client, detail)
         identity = None
         if self._marks is not None:
             identity = _identity(request)
             if self._concerns_others(identity, attempt):
                 self._handed.append((identity, course))
                 return
-        elif books.pending or not 0 < attempt.status < 400:
+        elif books.pending or not succeeded:
             identity = _identity(request)
-        books.add(course, identity, now_s)
+        books.add(course, identity)
 
     def _concerns_others(self, identity: Identity, attempt: Attempt) -> bool:
         """Whether an attempt of the same operation may reach, or have reached, another process."""
