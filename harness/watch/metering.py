@@ -32,15 +32,13 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from harness.gateway.forward import Interception
 from harness.gateway.limits import load_limits
 from harness.gateway.server import BesideAddress, run, serve, stopped_by_parent
-from harness.measure.counts.behaviour import Behaviour
-from harness.measure.counts.ledger import Delta
 from harness.model.errors import SetupError
 from harness.model.process import ChildProcess, steady_clock
 from harness.model.services import USUAL
 from harness.model.services.service import Server
 from harness.startup import BAD_SETUP
 from harness.trace.recorder import Recorder
-from harness.watch.books import Course, Identity, Marks, WatchTally
+from harness.watch.books import Course, Drained, Identity, Marks
 from harness.watch.observer import Observer
 from harness.watch.other_endpoints import server_at
 
@@ -105,10 +103,7 @@ class MeteringReport:
     """
 
     urls: dict[Server, str]
-    delta: Delta
-    untargeted: Delta
-    tally: WatchTally
-    behaviour: Behaviour
+    counted: Drained
     handed: _Handed
     until_s: float
     final: bool
@@ -122,10 +117,10 @@ class MeteringReport:
     ) -> MeteringReport:
         """What an observer counted since its last report, at ``now_s``, UTC."""
         handed, books = observer.hand_over(), observer.books
-        drained = observer.drain(ended=final)
+        counted = observer.drain(ended=final)
         return cls(
             urls=dict(urls),
-            **drained._asdict(),
+            counted=counted,
             handed=handed,
             until_s=now_s,
             final=final,

@@ -199,7 +199,7 @@ class WatchedRun:
     def take_report(self, process: str, report: MeteringReport) -> None:
         """Merge what a metering process counted since its last report."""
         with self.lock:
-            self._merge(Drained(report.delta, report.untargeted, report.tally, report.behaviour))
+            self._merge(report.counted)
             self._states[process] = report
             if report.final:
                 self._final.add(process)

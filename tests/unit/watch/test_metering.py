@@ -41,8 +41,8 @@ def test_reports_are_read_as_they_were_written() -> None:
     assert (first.in_flight, first.attempts_in_flight) == (1, 1)
     for report in (first, last):
         assert report.urls == URLS
-        assert report.tally.succeeded_after == {2: 30}
-        receiver.merge(report.delta)
+        assert report.counted.tally.succeeded_after == {2: 30}
+        receiver.merge(report.counted.delta)
     merged, expected = (
         receiver.snapshot(start=0, end=0),
         whole.books.ledger.snapshot(start=0, end=0),
