@@ -7,9 +7,8 @@ from harness.measure.record.measured import OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
-from harness.model.figures import counted, listed, number, of_core, percent, request_units
+from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.outcome import Scope
-from harness.model.services import BESIDE
 from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
@@ -85,10 +84,6 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.OVER_TARGET:
         return _over(record)
     if verdict.result == VerdictResult.NO_TARGET:
-        if record.watched is not None:
-            # No sum has what it asked for.
-            stored = listed([one.partitions for one in BESIDE if not one.documented])
-            return f"The documents name no target for {stored}."
         stored = record.endpoint.service.partitions
         return f"{_calm(record)}. The documents name no target for {stored}."
     return verdict.why or verdict.sentence

@@ -57,8 +57,8 @@ _SEARCH_LIMITS: dict[str, Limit] = {limit: limit for limit in Limit}
 def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str, str]]:
     """The endpoint, the application, its clients and the time: names and texts."""
     requests = counted(watched.requests, "request")
-    unit = record.endpoint.service.unit
-    others = f", {watched.others:,} of them not about {unit.many}" if watched.others else ""
+    unit, about = record.endpoint.service.unit, record.endpoint.service.about
+    others = f", {watched.others:,} of them not about {about}" if watched.others else ""
     written = f"about {record.entity.wire_bytes:,} B on the wire for each written {unit.one}"
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
@@ -66,7 +66,7 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
     rows = [
         ("endpoint", record.endpoint.described),
         ("", f"{record.endpoint.host}{table}"),
-        *(("", one.beside_as) for one in BESIDE if one.beside in tables),
+        *(("", one.beside_as) for one in BESIDE if one.beside in tables - {record.endpoint.alone}),
         ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
     ]
     for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):
@@ -398,11 +398,14 @@ def _gateway_note(record: RunRecord) -> str:
     part = record.enforced
     if part is None:
         return "The gateway throttles by its own limits, which may differ from these targets."
-    rates = [f"{number(rate)} per {rule}" for rule, rate in part.rates.items()]
+    each, limits = part.rates, {*partition_limits(record).values()}
+    if part.partition_limit is not None and len(limits) == 1:
+        each |= {"partition": limits.pop()}
+    rates = [f"{number(rate)} per {rule}" for rule, rate in each.items()]
     unit = record.endpoint.service.unit.rate
     held = f"The gateway allows {listed(rates).replace(' ', f' {unit} ', 1)}."
     targets = record.endpoint.service.targets
-    if targets is None or (published := targets.partition) == part.partition_per_s:
+    if targets is None or (published := targets.partition) == each["partition"]:
         return held
     if record.account.target is None:
         return f"{held} The published target is {number(published)} per partition."

@@ -96,14 +96,15 @@ class LiveLine:
         self._latency = overall
         limit = None if run.enforced is None else run.enforced.partition_limit
         snapshot = run.shown(snapshot)
+        kind = run.kind_of(snapshot)
         return watch_line(
             snapshot,
             elapsed_s=now_s - run.started_s,
-            held=snapshot.held(run.plan.kind.targets, run.plan.throughput, limit),
+            held=snapshot.held(kind.targets, run.plan.throughput, limit),
             p99_ms=None if latest is None else latest.p99,
             in_flight=in_flight,
             clients=clients,
-            unit=run.plan.kind.unit,
+            unit=kind.unit,
         )
 
 
@@ -130,7 +131,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
     """What a scrape of the metrics page shows; with the verdict of the final ``record``."""
     plan = run.plan
     with run.lock:
-        snapshot = run.ledger.snapshot(start=0, end=0, latencies=False)
+        snapshot = run.shown(run.ledger.snapshot(start=0, end=0, latencies=False))
         cpu = {
             name: sample.cpu_percent
             for log in (run.application, run.gateway)
@@ -138,7 +139,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
         }
     return Exposed(
         run_id=plan.run_id,
-        snapshot=run.shown(snapshot),
+        snapshot=snapshot,
         counted_until_s=int(run.clock()) - 1,
         course=RunCourse(
             phases=("measuring", "done"),
@@ -151,7 +152,7 @@ def exposed(run: WatchedRun, record: RunRecord | None) -> Exposed:
             billable_transactions=run.tally.passed,
             billable_limit=plan.budget,
         ),
-        targets=plan.kind.targets,
+        targets=run.kind_of(snapshot).targets,
         throughput=plan.throughput,
         users=0,
         workers=plan.processes,

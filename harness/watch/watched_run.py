@@ -268,6 +268,11 @@ class WatchedRun:
         """A snapshot as outputs show it: with aliases if there are any."""
         return snapshot if self.aliases is None else self.aliases.snapshot(snapshot)
 
+    def kind_of(self, snapshot: Snapshot) -> Service:
+        """The endpoint, in the words and with the targets of what the application used of it."""
+        only = snapshot.alone
+        return self.plan.kind if only is None else only.alone_at(self.plan.kind)
+
     def snapshots(self, until_s: float) -> tuple[Snapshot, Snapshot]:
         """All counts, and those that targets are for.
 
@@ -296,8 +301,9 @@ class WatchedRun:
             return self._record(now_s, over=over)
 
     def _record(self, now_s: float, *, over: bool) -> RunRecord:
-        plan, kind = self.plan, self.plan.kind
+        plan = self.plan
         snapshot, targeted = self.snapshots(math.inf if over else int(now_s) - 1)
+        kind, only = self.kind_of(snapshot), snapshot.alone
         application = self.application.view(snapshot.start, snapshot.end)
         all_reported = len(self._final) == plan.processes or not over
         ended_by = "" if self.ended_by is None else self.ended_by.value
@@ -316,7 +322,7 @@ class WatchedRun:
             cut_short_by="" if regular else ended_by,
             watched=self._watched_part(snapshot),
             throughput=plan.throughput,
-            enforced=self.enforced,
+            enforced=self.enforced if kind.documented else None,
         )
         verdict = judge(evidence)
         facts = Facts(latency_doubt=evidence.latency_doubt)
@@ -349,13 +355,14 @@ class WatchedRun:
                 described=plan.described,
                 host=plan.host,
                 table=", ".join(tables),
+                alone="" if only is None else only.beside,
             ),
             session=SESSION,
             ended_by=ended_by,
             workers=plan.processes,
             invariants=broken_invariants(snapshot) if over and all_reported else (),
             redacted=self.aliases is not None,
-            enforced=self.enforced,
+            enforced=evidence.enforced,
             machine=this_machine(_PACKAGES),
             entity=EntityPart(stored_bytes=0, wire_bytes=bytes_of_entity(targeted)),
             behaviour=self.behaviour.part(),

@@ -35,8 +35,10 @@ from harness.measure.record.measured import (
     RequestUnitsPart,
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
+from harness.model.operation import Kind
 from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
-from harness.model.services.service import Targets
+from harness.model.services import service_beside
+from harness.model.services.service import Service, Targets
 from harness.model.target import Throughput
 
 
@@ -127,8 +129,8 @@ class Snapshot:
     Counts, the series, the heat map and latencies over time cover the whole run. Rates and
     latencies cover the window, the UTC seconds from ``start`` to before ``end``. Every part has
     request units if the service charged any, and no part otherwise. What no document names a target
-    for is in no rate and no entity count but that of its partition and its operation, and in the
-    latencies only where there is nothing else.
+    for is in rates, entity counts and latencies of several partitions only where there is nothing
+    else.
 
     Attributes:
         oldest_ms: Age of the oldest message that a get returned, by UTC second, where above 0.
@@ -154,6 +156,17 @@ class Snapshot:
     response_over_time: LatencyCoursePart | None
     request_units: RequestUnitsPart | None = None
     oldest_ms: Mapping[int, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def alone(self) -> Service | None:
+        """What beside tables had all requests that a target is for, or else all; None for tables.
+
+        None for several of them too, and before the first request.
+        """
+        documented = [part for part in self.partitions if part.partition.documented]
+        tables = {part.partition.table for part in documented or self.partitions}
+        on_rows = self.folded and any(Kind(part.type).on_rows for part in self.operations)
+        return None if len(tables) != 1 or on_rows else service_beside(tables.pop())
 
     @property
     def has_messages(self) -> bool:
@@ -353,11 +366,13 @@ def snapshot_of(
     charged = tally.charged
     operations = []
     alone = all(counted.kind.untargeted for counted in tally.kinds.values())
+    counts = dataclasses.replace(tally.counts)
     for label, counted in sorted(tally.kinds.items()):
         add_counts(outcomes, counted.outcomes)
+        if alone:
+            counts.entities += counted.entities
         if alone or not counted.kind.untargeted:
             overall.merge(counted.latencies)
-        if not counted.kind.untargeted:
             entities.merge(counted.seconds)
             in_window = counted.seconds.total(start, end)
             if counted.kind.reads:
@@ -381,7 +396,7 @@ def snapshot_of(
     return Snapshot(
         start=start,
         end=end,
-        counts=dataclasses.replace(tally.counts),
+        counts=counts,
         outcomes=outcomes,
         attempts=attempts,
         entities_per_s=rates_of(entities, start, end),

@@ -10,6 +10,7 @@ could fail on, such as a wrong type or a number out of range.
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
@@ -48,7 +49,7 @@ from harness.measure.record.service_log import ServiceLogPart
 from harness.model.errors import cut
 from harness.model.files import mistake
 from harness.model.outcome import Scope
-from harness.model.services import service_named
+from harness.model.services import service_beside, service_named
 from harness.model.services.service import Service, Targets
 
 SCHEMA_VERSION = 1
@@ -144,6 +145,7 @@ class EndpointPart(RecordPart):
         kind: The service, such as ``storage``, ``azurite`` or ``cosmos``.
         signed_with: Describes the credential; empty for the emulator's own key.
         targets: Those of an account whose limits were raised; None for the published ones.
+        alone: What an application used of the account, if no tables: ``(queues)`` or ``(blobs)``.
     """
 
     kind: str
@@ -154,11 +156,14 @@ class EndpointPart(RecordPart):
     targets: TargetsPart | None = pydantic.Field(
         default=None, exclude_if=lambda targets: targets is None
     )
+    alone: str = pydantic.Field(default="", exclude_if=operator.not_)
 
     @property
     def service(self) -> Service:
         """What answered; without targets if a later version of the harness knows it."""
         known, raised = service_named(self.kind), self.targets
+        if (only := service_beside(self.alone)) is not None:
+            return only.alone_at(known)
         if raised is None:
             return known
         return known.held_to(Targets(partition=raised.partition, account=raised.account))

@@ -410,7 +410,7 @@ class Evidence:
             return "a worker's last report is missing"
         if (watched := self.watched) is not None and watched.requests == watched.others:
             no_entity = (
-                "no request" if not watched.requests else f"no request about {self.unit.many}"
+                "no request" if not watched.requests else f"no request about {self.kind.about}"
             )
             return f"{no_entity} reached the gateway. {watched.cause}"
         if self.length_s < SHORTEST_S:

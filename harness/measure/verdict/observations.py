@@ -178,8 +178,7 @@ def sentences(evidence: Evidence, first: Container[Topic] = ()) -> tuple[str, ..
 
 def of_rate(evidence: Evidence) -> Iterator[str]:
     if evidence.length_s > 0:
-        if not evidence.untargeted.alone:
-            yield _rate(evidence)
+        yield _rate(evidence)
     else:
         yield "no rate was measured because the measured window did not open"
 

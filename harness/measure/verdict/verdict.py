@@ -162,8 +162,7 @@ def _finding(evidence: Evidence) -> VerdictPart:
         also = f"; {throttled_words(evidence.snapshot)}" if throttled else ""
         return _reasoned(VerdictResult.INCONCLUSIVE, "unknown", f"{lack}{also}.")
     if evidence.untargeted.alone:
-        told = evidence.untargeted.told[0]
-        return _verdict(VerdictResult.NO_TARGET, "unknown", f"No target: {told}")
+        return _against_targets(evidence, "unknown")
     if _fails_most(evidence, throttled=throttled):
         return _failing(evidence)
     if throttled:
@@ -383,11 +382,12 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
             return _against_throughput(evidence, limited_by)
         everything = evidence.rate_words(evidence.rate(snapshot.entities_per_s))
         if not evidence.kind.documented:
+            who = "run" if evidence.watched is None else "application"
             return _verdict(
                 VerdictResult.NO_TARGET,
                 limited_by,
-                f"No target: the documents name none for {evidence.kind.partitions}. The run made "
-                f"{everything}; {throttled_words(snapshot)}.",
+                f"No target: the documents name none for {evidence.kind.partitions}. The {who} "
+                f"made {everything}; {throttled_words(snapshot)}.",
             )
         why = ", which counts request units, and no answer named its charge"
         return _verdict(

@@ -28,7 +28,9 @@ AZURE_BLOBS = Service(
     server="blob",
     port=10000,
     beside="(blobs)",
-    beside_as="(blobs)/CONTAINER/NAME is a blob: a request about it counts as one, and in no sum",
+    beside_as="(blobs)/CONTAINER/NAME is a blob: a request about it counts as one, and in no sum "
+    "of entities",
+    beside_unit=CountedUnit("request", "requests"),
     selectable=False,
     session="blob",
     hosts=tuple(f".blob.{cloud}" for cloud in CLOUDS),

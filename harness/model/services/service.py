@@ -142,6 +142,7 @@ class Service:
         beside: In place of the table, where its partitions are counted beside tables; empty where
             they are not. No table has such a name.
         beside_as: What such a partition is, and what of it counts as an entity.
+        beside_unit: What a watch counts there; None for ``unit``.
         origin: What answered if it was not the service: the beginning of a footnote.
         selectable: Whether an option names it; others follow from what a run starts or sends.
         sdk_host: The only name of this machine to which SDKs speak its dialect; empty for any.
@@ -180,6 +181,7 @@ class Service:
     port: int = 10002
     beside: str = ""
     beside_as: str = ""
+    beside_unit: CountedUnit | None = None
     origin: str = ""
     selectable: bool = True
     sdk_host: str = ""
@@ -214,6 +216,23 @@ class Service:
     def reached(self) -> str:
         """By which session alone it is reached, as a part of a sentence; empty where by others."""
         return f", to which only session {self.session} sends" if self.session else ""
+
+    @property
+    def about(self) -> str:
+        """What requests are about that are counted."""
+        return self.unit.many if self.documented else self.partitions
+
+    def alone_at(self, account: Service) -> Service:
+        """An account, in the words of what alone an application used of it, and so held to that."""
+        return dataclasses.replace(
+            account,
+            unit=self.beside_unit or self.unit,
+            store=self.store,
+            partitions=self.partitions,
+            targets=self.targets,
+            limits=self.limits,
+            models_targets=account.models_targets and self.documented,
+        )
 
     @property
     def documented(self) -> bool:

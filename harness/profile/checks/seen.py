@@ -17,7 +17,7 @@ from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
-from harness.model.operation import BESIDE_ROWS, FOLDED, Kind
+from harness.model.operation import FOLDED, Kind
 from harness.model.outcome import PARTITION_FULL_CODE
 from harness.model.partition import Partition
 from harness.model.physical_partitions import MAX_PARTITION_KEY_BYTES, MAX_ROW_KEY_BYTES
@@ -355,12 +355,6 @@ class Seen:
     @property
     def limited_in(self) -> LimitUnit:
         """What the limits of the service count, by which practices apply."""
-        if self.record is not None and self.labels and self.labels <= BESIDE_ROWS:
-            # An application that was watched used no table.
-            tables = (part.partition.table for part in self.record.partitions)
-            used = filter(None, map(service_beside, tables))
-            if (known := max(used, key=lambda one: one.documented, default=None)) is not None:
-                return known.limits
         return (self.without_rows or self.service).limits
 
     @property

@@ -15,10 +15,14 @@ from harness.model.services.service import Targets
 from harness.model.services.storage import GATEWAY, STORAGE
 from harness.model.target import UNKNOWN_THROUGHPUT
 from harness.report.columns import Output, columns_of
+from harness.report.export.markdown import markdown
 from harness.report.limits import busiest, limits_of
 from harness.report.load_columns import PARTITION_COLUMNS
 from harness.report.passing import passing_of
-from harness.report.sentences import partition_notes
+from harness.report.sentences import account_rows, partition_notes
+from harness.report.terminal.page import Page
+from harness.report.terminal.summary import summary
+from harness.report.web.document import update
 from harness.watch.observer import Observer
 from harness.watch.watched_run import WatchedRun, WatchPlan
 from tests.support.examples import examples
@@ -88,6 +92,11 @@ def watched(
     return run.record(now_s[0], over=True)
 
 
+def shown(record: RunRecord) -> str:
+    """What terminal, Markdown and page say of a record."""
+    return summary(record, Page(width=100)) + markdown(record) + str(update(record, live=True))
+
+
 @examples(8)
 @given(st.integers(1, 30), st.integers(0, 30), st.sampled_from([0, 3]))
 def test_blobs_change_nothing_of_the_verdict_on_tables(blobs: int, busy: int, rows: int) -> None:
@@ -118,14 +127,45 @@ def test_blobs_change_nothing_of_the_verdict_on_tables(blobs: int, busy: int, ro
 
 @pytest.mark.parametrize("busy", [0, 4])
 def test_blobs_alone_have_no_target(busy: int) -> None:
-    """The verdict says so, and what was throttled; nothing is said of rows."""
+    """The verdict says so, and what was throttled; nothing is said of rows, nor of an account."""
     record = watched(0, 20, busy_blobs=busy)
     assert record.verdict.result == "no_target"
-    assert "The documents name no target for blobs." in record.verdict.sentence
+    assert record.verdict.sentence.startswith("No target: the documents name none for blobs.")
     assert ("80 of 400 attempts on blobs were throttled" in record.verdict.sentence) is (busy > 0)
-    assert record.counts.entities == 0
+    assert record.counts.entities == 20 * (20 - busy)
     assert all(part.target is None for part in record.partitions)
     assert record.service_ms is not None
+    row, *_ = account_rows(record)
+    assert (row.name, row.rate, row.beside) == (
+        "requests/s",
+        f"{20.0 - busy}",
+        "no target (blobs)",
+    )
+    said = shown(record)
+    assert "entities/s" not in said
+    assert "20,000" not in said
+
+
+def test_queues_alone_are_judged_in_messages() -> None:
+    """No document names a target of the account in messages/s, and none is shown."""
+    observer, now_s = Observer("gateway-1"), [START_S]
+    observer.books.open_window(0.0)
+    run = WatchedRun(PLAN, lambda: now_s[0], None)
+    for second in range(LENGTH_S):
+        for number_of in range(20):
+            end(observer, put_message("jobs"), "201", at_s=second + number_of / 21)
+            end(observer, blob("b"), "201", at_s=second + number_of / 21)
+    now_s[0] += LENGTH_S
+    run.take_report("gateway-1", report_of(observer, final=True))
+    record = run.record(now_s[0], over=True)
+    assert record.endpoint.alone == "(queues)"
+    assert record.verdict.sentence.startswith(
+        "Within target: in the best 10 s of each, partition '(queues)/jobs' served 20.0 messages/s "
+        "(1.0% of the target of 2,000), the account 20.0; nothing was throttled."
+    )
+    assert account_rows(record)[0].beside == "no published target"
+    assert record.account.target is None
+    assert "20,000" not in shown(record)
 
 
 def test_conditions_on_blobs_alone_are_decided_by_what_was_asked_of_blobs() -> None:

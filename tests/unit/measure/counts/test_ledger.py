@@ -144,13 +144,14 @@ def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
     assert counts.attempts == attempts == sum(snapshot.attempts.values())
     assert counts.attempts == sum(attempts_by_status(snapshot.attempts).values())
     entities = sum(one.entities for one in results)
-    targeted = sum(one.entities for one in results if not one.operation.kind.untargeted)
-    assert counts.entities == targeted
+    alone = all(one.operation.kind.untargeted for one in results)
+    targeted = [one for one in results if alone or not one.operation.kind.untargeted]
+    assert counts.entities == sum(one.entities for one in targeted)
     assert sum(view.entities for view in rows) == entities
     assert sum(view.entities for view in snapshot.operations) == entities
-    assert sum(point.entities for point in snapshot.series) == targeted
+    assert sum(point.entities for point in snapshot.series) == counts.entities
     assert sum(point.attempts for point in snapshot.series) == attempts
-    operations = [one for one in snapshot.operations if not Kind(one.type).untargeted]
+    operations = [one for one in snapshot.operations if alone or not Kind(one.type).untargeted]
     rate = sum(view.entities_per_s.mean for view in operations)
     rates = sum(view.entities_per_s.mean for view in snapshot.operations)
     assert sum(view.entities_per_s.mean for view in rows) == pytest.approx(rates)
