@@ -32,7 +32,6 @@ from harness.measure.record.record_builder import (
 )
 from harness.measure.verdict.conditions import Condition
 from harness.measure.verdict.evidence import Evidence, untargeted_in
-from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.figures import counted
 from harness.model.partition import is_beside
@@ -325,7 +324,7 @@ class WatchedRun:
             enforced=self.enforced if kind.documented else None,
         )
         verdict = judge(evidence)
-        facts = Facts(latency_doubt=evidence.latency_doubt)
+        facts = evidence.facts()
         conditions = tuple(condition.evaluate(snapshot, facts) for condition in plan.conditions)
         unfinished = NOTHING_UNFINISHED
         if not over:

@@ -23,6 +23,7 @@ from harness.measure.record.measured import (
 )
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.failures import Failures, failures_of
+from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.throttling import silences_of, throttling_of
 from harness.model.figures import agreed, counted, listed, milliseconds, number, of_core, percent
 from harness.model.operation import Kind
@@ -365,6 +366,10 @@ class Evidence:
     def latency_doubt(self) -> str | None:
         """Why the latencies are only upper bounds; see `latency_doubt`."""
         return latency_doubt(self.generator, self.watched)
+
+    def facts(self, lost_writes: int | None = None) -> Facts:
+        """What conditions compare beside the snapshot; ``lost_writes`` are those of an audit."""
+        return Facts(lost_writes, self.held_ratio, self.latency_doubt)
 
     def rate(self, rates: RatesPart) -> float:
         """The rate that is compared with a target.

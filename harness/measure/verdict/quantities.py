@@ -48,7 +48,7 @@ _SUFFIXES: dict[Unit, dict[str, Decimal]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Facts:
     """What conditions compare and snapshots do not have.
 

@@ -20,7 +20,6 @@ from harness.measure.record.findings import AuditPart, PointersPart
 from harness.measure.record.record import EndpointPart, EntityPart, LoadingPart, RunRecord
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import Evidence
-from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.verdict import judge
 from harness.model.sessions import session_named
 from harness.profile.build.workload import entity_sizes
@@ -163,11 +162,7 @@ def _conditions(
     run: MasterRun, snapshot: Snapshot, evidence: Evidence
 ) -> tuple[ConditionResult, ...]:
     """The results of the pass conditions; that of the one that ended the run is certain."""
-    facts = Facts(
-        lost_writes=lost_writes(run.audit),
-        held_ratio=evidence.held_ratio,
-        latency_doubt=evidence.latency_doubt,
-    )
+    facts = evidence.facts(lost_writes(run.audit))
     lost = None if run.ending is None else run.ending.condition
     return tuple(
         result.model_copy(update={"certain": True}) if condition == lost else result
