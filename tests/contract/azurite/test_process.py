@@ -19,7 +19,13 @@ import trustme
 
 from harness.endpoint.admin.probe import check
 from harness.endpoint.azurite import process as embedded
-from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
+from harness.endpoint.azurite.process import (
+    _GUARD,
+    AzuriteProcess,
+    installed,
+    node,
+    start_azurite,
+)
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.model.auth_mode import CREDENTIAL_VARIABLES
 from harness.model.errors import SetupError
@@ -85,6 +91,21 @@ def test_a_port_that_cannot_be_is_told(port: int) -> None:
     """A number that is no port is a sentence."""
     with pytest.raises(SetupError, match=f"invalid port {port}"):
         start_azurite(port=port)
+
+
+def test_its_telemetry_is_not_loaded() -> None:
+    """Telemetry is disabled, and loading it would take as long as most of the rest."""
+    entry = installed()
+    assert entry is not None
+    done = subprocess.run(
+        [node(), "--require", _GUARD, "-p", "require('applicationinsights').setup"],
+        cwd=entry.parent,
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "undefined\n"
 
 
 @pytest.mark.parametrize("patch", ["", "import gevent.monkey; gevent.monkey.patch_all()"])
