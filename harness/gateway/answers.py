@@ -143,6 +143,12 @@ def acknowledged(request: Unpassed) -> GatewayAnswer:
     )
 
 
+_NOTHING_LISTED = (
+    b'<?xml version="1.0" encoding="utf-8"?>'
+    b"<EnumerationResults><Queues /><Containers /><NextMarker /></EnumerationResults>"
+)
+
+
 def unstored(request: Unpassed) -> GatewayAnswer:
     """Return the response of a gateway without an endpoint: writes succeed, reads find nothing."""
     method, asked, headers, now = request.method, request.asked, request.headers, request.now
@@ -160,7 +166,14 @@ def unstored(request: Unpassed) -> GatewayAnswer:
         if method == "DELETE" or headers.get("Prefer") == "return-no-content":
             return GatewayAnswer(status=204, headers=common)
         return GatewayAnswer(status=201, headers=typed, body=request.body)
-    message = "Without an endpoint the gateway responds to requests about tables and entities only."
+    path, _, query = request.target.partition("?")
+    if method == "GET" and "comp=list" in query:
+        typed = common | {"Content-Type": "application/xml"}
+        return GatewayAnswer(status=200, headers=typed, body=_NOTHING_LISTED)
+    if path.count("/") == 2 and method in ("PUT", "DELETE"):
+        # Of a queue, which nothing tells but that no table is written so.
+        return GatewayAnswer(status=201 if method == "PUT" else 204, headers=common)
+    message = "Without an endpoint the gateway responds to few requests but those about contents."
     return error(501, "NotImplemented", message, headers, now)
 
 

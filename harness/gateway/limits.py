@@ -206,9 +206,9 @@ class GatewayLimits(_Part):
         """The limits in request units; None where entities are limited."""
         return self.cosmos
 
-    def service(self, server: Server = "table") -> Service | None:
-        """What a server of Azurite is behind these limits; None where they are not for it."""
-        return service_throttling(server, in_units=self.cosmos is not None)
+    def service(self, server: Server = "table", *, stores: bool = True) -> Service | None:
+        """See `service_throttling`."""
+        return service_throttling(server, in_units=self.cosmos is not None, stores=stores)
 
     def provisioned(self, throughput: Throughput) -> Self:
         """The same limits with what is known to be provisioned, if they are in request units."""

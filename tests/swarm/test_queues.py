@@ -103,9 +103,9 @@ entities_per_s = 500.0
 
 @pytest.fixture(scope="module")
 def throttled(stress: Stress, tmp_path_factory: pytest.TempPathFactory) -> dict[str, LocustProcess]:
-    """One queue, and a queue for each area, behind low limits; and one queue at a gateway with -H.
+    """One queue, and a queue for each area, behind low limits; and one queue at gateways with -H.
 
-    Bounds: three runs of some ten seconds at once.
+    One of these has nothing behind it. Bounds: four runs of some ten seconds at once.
     """
     limits = tmp_path_factory.mktemp("limits") / "low.toml"
     limits.write_text(LOW, encoding="utf-8")
@@ -113,6 +113,7 @@ def throttled(stress: Stress, tmp_path_factory: pytest.TempPathFactory) -> dict[
     with (
         start_azurite(service="queue") as azurite,
         start_gateway(upstream=f"http://{azurite.endpoint.host}", limits=limits) as gateway,
+        start_gateway(upstream="none", limits=limits) as alone,
     ):
         processes = {
             name: stress(*SHORT, "--summary", "full", "--profile", profile, *where)
@@ -120,6 +121,7 @@ def throttled(stress: Stress, tmp_path_factory: pytest.TempPathFactory) -> dict[
                 ("one", "queue-single", behind),
                 ("several", "queue-per-function", behind),
                 ("elsewhere", "queue-single", ("-H", gateway.url)),
+                ("alone", "queue-single", ("-H", alone.url)),
             )
         }
         for process in processes.values():
@@ -148,6 +150,20 @@ def test_a_queue_throttles_behind_the_gateway(
     assert "all counts are equal" in said
     assert "The gateway allows 30.0 messages/s" in said
     assert "entit" not in said.replace("max_entities_per_s", "")
+
+
+def test_a_gateway_with_nothing_behind_is_not_called_azurite(
+    throttled: dict[str, LocustProcess],
+) -> None:
+    """Its puts are acknowledged, its gets find nothing, and its counts are known."""
+    process, record = throttled["alone"], throttled["alone"].record
+    assert record.endpoint.kind == "queue-gateway-alone"
+    assert record.messages is not None
+    assert record.messages.got == 0 < record.messages.put
+    said = " ".join(process.said.split())
+    assert "Gateway that enforces limits, with nothing behind it" in said
+    assert "Azurite" not in said
+    assert "all counts are equal" in said
 
 
 def test_a_queue_for_each_area_does_not_throttle(throttled: dict[str, LocustProcess]) -> None:

@@ -9,14 +9,19 @@ import functools
 
 from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
 from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
-from harness.model.services.queues import AZURITE_QUEUES, QUEUE_GATEWAY, QUEUES
+from harness.model.services.queues import (
+    AZURITE_QUEUES,
+    QUEUE_GATEWAY,
+    QUEUE_GATEWAY_ALONE,
+    QUEUES,
+)
 from harness.model.services.service import Server, Service
-from harness.model.services.storage import AZURITE, GATEWAY, STORAGE
+from harness.model.services.storage import AZURITE, GATEWAY, GATEWAY_ALONE, STORAGE
 
 SERVICES = (
-    *(STORAGE, AZURITE, GATEWAY),
+    *(STORAGE, AZURITE, GATEWAY, GATEWAY_ALONE),
     *(AZURE_BLOBS, AZURITE_BLOBS),
-    *(QUEUES, AZURITE_QUEUES, QUEUE_GATEWAY),
+    *(QUEUES, AZURITE_QUEUES, QUEUE_GATEWAY, QUEUE_GATEWAY_ALONE),
     *(COSMOS, COSMOS_EMULATOR),
 )
 USUAL = STORAGE
@@ -88,10 +93,11 @@ def service_provisioned(*, in_units: bool) -> Service:
     return COSMOS if in_units else USUAL
 
 
-def service_throttling(server: Server, *, in_units: bool) -> Service | None:
+def service_throttling(server: Server, *, in_units: bool, stores: bool = True) -> Service | None:
     """What a server of Azurite is behind the gateway; None where the gateway has no such limits.
 
-    ``in_units`` tells that its limits are in request units.
+    ``in_units`` tells that its limits are in request units; ``stores``, that Azurite is there.
     """
-    behind = (COSMOS_EMULATOR,) if in_units else (one for one in SERVICES if one.models_targets)
+    models = (one for one in SERVICES if one.models_targets and one.stores is stores)
+    behind = (COSMOS_EMULATOR,) if in_units else models
     return next((one for one in behind if one.server == server), None)

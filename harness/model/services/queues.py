@@ -10,7 +10,7 @@ import dataclasses
 import re
 
 from harness.model.services.service import CountedUnit, LimitUnit, Service, Targets
-from harness.model.services.storage import CLOUDS
+from harness.model.services.storage import CLOUDS, GATEWAY_ALONE
 
 MAX_MESSAGE_BYTES = 64 * 1024
 """The most bytes of a message's text as the service stores it, so after Base64. Source: as above,
@@ -76,4 +76,11 @@ QUEUE_GATEWAY = dataclasses.replace(
     origin="Azurite's queues behind a gateway that enforces limits.",
     selectable=False,
     server_header="",
+)
+QUEUE_GATEWAY_ALONE = dataclasses.replace(
+    QUEUE_GATEWAY,
+    name="queue-gateway-alone",
+    described=GATEWAY_ALONE.described,
+    stores=False,
+    origin=GATEWAY_ALONE.origin,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from harness.model.entity import SURE_KEY_CHARACTERS
 from harness.model.services.service import Service
 
@@ -36,4 +38,11 @@ GATEWAY = Service(
     key_characters=SURE_KEY_CHARACTERS,
     origin="Azurite behind a gateway that enforces limits.",
     selectable=False,
+)
+GATEWAY_ALONE = dataclasses.replace(
+    GATEWAY,
+    name="gateway-alone",
+    described="Gateway that enforces limits, with nothing behind it",
+    stores=False,
+    origin="Gateway that enforces limits, with nothing behind it.",
 )

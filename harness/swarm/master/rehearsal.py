@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import as_kind
 from harness.endpoint.http.pool import trust_context
-from harness.gateway.addresses import on_this_machine
+from harness.gateway.addresses import NO_UPSTREAM, on_this_machine
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import FoundGateway, GatewayProcess, gateway_at
 from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
@@ -251,9 +251,9 @@ def found_gateway(run: MasterRun) -> FoundGateway | None:
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}", trusted)
     if found is None or found.limits.units is not None:
         return None
-    here = on_this_machine(found.before)
-    kind = found.limits.service(first.kind.server) if here else None
-    if kind is None:
+    stores = found.before != NO_UPSTREAM
+    kind = found.limits.service(first.kind.server, stores=stores)
+    if kind is None or not on_this_machine(found.before):
         return None
     run.recognise(Accounts((as_kind(first, kind),)))
     return found

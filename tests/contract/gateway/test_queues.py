@@ -171,10 +171,12 @@ def test_under_faults_the_counts_are_those_of_the_client(
 def test_without_an_endpoint_the_sdk_is_content(
     gateway_to: Callable[..., Any], queue_of: Callable[..., QueueClient]
 ) -> None:
-    """Messages are acknowledged and not stored."""
+    """Queues and messages are acknowledged and not stored."""
     queue = queue_of(gateway_to(WIDE, upstream="none"))
+    queue.create_queue()
     message = queue.send_message("x")
     assert message.id
     assert queue.update_message(message, content="y").pop_receipt
     queue.delete_message(message)
     assert queue.receive_message() is None
+    queue.delete_queue()
