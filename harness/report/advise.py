@@ -69,7 +69,8 @@ def commands(found: AdviceRecord, given: Given) -> list[str]:
     if not given.folder:
         further = "".join(f" {shlex.quote(one)}" for one in given.further)
         asked = f"harness advise {trace}{rate}{judged}{further}"
-        return [f"{asked} --verify", f"{asked} --write keys/"]
+        in_units = any(table.found and table.found.physical for table in found.tables)
+        return [*([] if in_units else [f"{asked} --verify"]), f"{asked} --write keys/"]
     folder = given.folder.rstrip("/")
     schemes = [[shlex.quote(f"{folder}/{name}") for name, _ in of] for of in proposed]
     keys = [" ".join(f"--keys {scheme}" for scheme in of) for of in schemes]

@@ -13,6 +13,7 @@ from harness.measure.verdict.ranking import (
     marked,
     met_at,
     met_if_it_lasts,
+    needs_more,
     price_of,
     whose_limit,
 )
@@ -20,7 +21,6 @@ from harness.model.figures import agreed, counted, duration, listed, number, per
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif_rows import (
     SchemeRow,
-    account_10s,
     best_10s,
     first_limit_text,
     over_10s,
@@ -28,8 +28,6 @@ from harness.report.whatif_rows import (
     share_of,
 )
 
-_NEAR = 0.9
-"""From this share of what is provisioned on, more throughput is needed, as in a verdict."""
 _BAR_WIDTH = 6
 _NAME_WIDTH = 28
 
@@ -48,10 +46,8 @@ def _limits(found: WhatIfRecord) -> str:
     partition, account = number(found.partition_per_s), number(found.account_per_s)
     if (physical := found.physical) is None:
         return f"{partition} entities/s a partition, {account} the account"
-    return (
-        f"{account} RU/s over {counted(physical.count, 'physical partition')} with "
-        f"{number(physical.per_s)} each, {partition} RU/s a PartitionKey"
-    )
+    count = counted(physical.count, "physical partition")
+    return f"{account} RU/s over {count} with {partition} each"
 
 
 def best_of(found: WhatIfRecord) -> SchemePart | None:
@@ -111,8 +107,13 @@ def sentences(found: WhatIfRecord) -> list[str]:
             f"{counted(unknown, 'operation')} ({share_of(unknown, recorded.price.operations)}) "
             f"{agreed(unknown, 'is', 'are')} left out, because the trace does not say their keys."
         )
-    if best is not None:
-        said += _of_request_units(found, best)
+    if best is not None and (why := needs_more(found, best)):
+        said.append(f"The keys are not what limits it: {why}.")
+    if best is not None and found.physical is not None:
+        said.append(
+            "Request units are estimated: the sizes of entities from the recorded bytes, with "
+            f"{found.physical.properties} properties in each written entity."
+        )
     said += found.damage
     return said
 
@@ -128,38 +129,18 @@ def _of_properties(part: SchemePart) -> str:
     )
 
 
-def _of_request_units(found: WhatIfRecord, best: SchemePart) -> list[str]:
-    """What limits the best scheme, and how request units are known; nothing for Storage."""
-    physical = found.physical
-    if physical is None:
-        return []
-    said = []
-    wanted = account_10s(found, best)
-    if best.once.throttled and wanted >= _NEAR * found.account_per_s:
-        said.append(
-            f"The keys are not what limits it: the busiest 10 s ask for {number(wanted)} RU/s, and "
-            f"{number(found.account_per_s)} are provisioned."
-        )
-    said.append(
-        "Request units are estimated: the sizes of entities from the recorded bytes, with "
-        f"{physical.properties} properties in each written entity."
-    )
-    return said
-
-
 def _load(found: WhatIfRecord, part: SchemePart) -> str:
-    if (physical := found.physical) is None:
-        peak = best_10s(part.partition_peaks)
-        share = marked(part, percent(peak.per_s / found.partition_per_s))
-        place, served = "partition", "a partition serves"
-    else:
-        peak = best_10s(part.physical_peaks)
-        share = marked(part, percent(peak.per_s / physical.per_s))
-        place, served = "physical partition", f"{number(physical.per_s)} RU/s that it can serve"
+    limit = number(found.partition_per_s)
+    peaks, place, served = part.partition_peaks, "partition", "what a partition serves"
+    if found.physical is not None:
+        peaks, place = part.physical_peaks, "physical partition"
+        served = f"the {limit} RU/s that it can serve"
+    peak = best_10s(peaks)
+    share = marked(part, percent(peak.per_s / found.partition_per_s))
     over = "" if found.seconds / found.rate >= 10 else f" ({over_10s(found)})"
     text = (
         f"its hottest {place} has {marked(part, number(peak.per_s))} {found.unit}/s{over}, {share} "
-        f"of {'what ' if physical is None else 'the '}{served}"
+        f"of {served}"
     )
     if not part.once.throttled:
         shown = " that the trace shows" if part.price.scanned_is_lower_bound else ""
@@ -180,9 +161,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
     headings += ["first limit"] if found.most_factor else []
     rows = []
     for part in in_order(found):
-        peak, limit = best_10s(part.partition_peaks), found.partition_per_s
-        if found.physical is not None:
-            peak, limit = best_10s(part.physical_peaks), found.physical.per_s
+        peak = best_10s(part.physical_peaks or part.partition_peaks)
         texts = [
             str(part.rank),
             part.name,
@@ -193,7 +172,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
         ]
         if found.most_factor:
             texts.append(first_limit_text(found, part))
-        rows.append((part, texts, peak.per_s / limit))
+        rows.append((part, texts, peak.per_s / found.partition_per_s))
     return headings, rows
 
 

@@ -81,19 +81,17 @@ def over_10s(found: WhatIfRecord) -> str:
 
 def _peak_rows(found: WhatIfRecord) -> list[SchemeRow]:
     recorded, physical = found.schemes[0], found.physical
-    limited: list[tuple[str, Callable[[SchemePart], Sequence[PeakPart]], float]] = [
+    limited: list[tuple[str, Callable[[SchemePart], Sequence[PeakPart]]]] = [
         (
             "hottest partition" if physical is None else "hottest PartitionKey",
             lambda part: part.partition_peaks,
-            found.partition_per_s,
         )
     ]
     if physical is not None:
-        label = "hottest physical partition"
-        limited.append((label, lambda part: part.physical_peaks, physical.per_s))
+        limited.append(("hottest physical partition", lambda part: part.physical_peaks))
     return [
-        _peak_row(label, place, peak, peaks, limit)
-        for label, peaks, limit in limited
+        _peak_row(label, place, peak, peaks, found.partition_per_s)
+        for label, peaks in limited
         for place, peak in _apart(found, peaks(recorded))
     ]
 

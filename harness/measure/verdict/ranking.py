@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from harness.measure.record.whatif import FirstLimitPart, PricePart, SchemePart, WhatIfRecord
-from harness.model.figures import agreed, counted, multiple, percent
+from harness.model.figures import agreed, counted, multiple, number, percent
 
 THROTTLED_NOISE = 0.001
 """Shares of throttled attempts that differ by less are equal."""
@@ -19,6 +19,10 @@ RELATIVE_NOISE = 0.01
 """Other figures that differ by a smaller share are equal."""
 _ABOUT = 0.95
 """A first limit is known to 5 %."""
+ACCOUNT = "account"
+"""The rule that refuses what is beyond the limit of the account."""
+_NEAR = 0.9
+"""From this share of what is provisioned on, more throughput is needed, as in a verdict."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,33 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
     )
 
 
+def by_account(part: SchemePart) -> float:
+    """Share of the throttled requests that the limit of the account refused."""
+    return part.once.by_rule.get(ACCOUNT, 0) / max(1, part.once.throttled)
+
+
+def needs_more(found: WhatIfRecord, part: SchemePart) -> str:
+    """Why the traffic needs a larger account and no other keys, as a clause; empty if it does not.
+
+    All partitions together ask for more than there is, under whatever keys. Cosmos DB does not tell
+    a full physical partition from throughput that is used up.
+    """
+    width_s, least, time = 1, found.account_per_s, "second asks"
+    held = f"the account serves {number(least)}"
+    if found.physical is not None:
+        width_s, least, time = 10, _NEAR * found.account_per_s, "10 s ask"
+        held = f"{number(found.account_per_s)} are provisioned"
+    elif 2 * by_account(part) <= 1:
+        return ""
+    wanted, *others = (
+        next(peak.per_s for peak in one.account_peaks if peak.width_s == width_s)
+        for one in (part, *found.schemes)
+    )
+    if not part.once.throttled or min(wanted, *others) < least:
+        return ""
+    return f"the busiest {time} for {marked(part, number(wanted))} {found.unit}/s, and {held}"
+
+
 def marked(part: SchemePart, figure: str) -> str:
     """A figure; with the sign of a lower bound if queries may scan rows that nobody knows."""
     if not part.price.scanned_is_lower_bound:
@@ -124,7 +155,7 @@ def met_at(first: FirstLimitPart) -> str:
 
 def whose_limit(rule: str) -> str:
     """Whose limit a rule is, as in `SimulatedPart.by_rule`."""
-    return {"account": "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
+    return {ACCOUNT: "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
 
 
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
@@ -141,8 +172,10 @@ def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[s
     """What ``part`` costs where that is more than with ``before``, or less if it ``saves``."""
     price, other = part.price, before.price
     dear, cheap = (other, price) if saves else (price, other)
+    # Nobody knows how much more the cheaper one is.
+    unsure = cheap.scanned_is_lower_bound
     # What may cost more is a price, and what may cost less is no saving.
-    may_cost = price.scanned_is_lower_bound and not other.scanned_is_lower_bound and not saves
+    may_cost = price.scanned_is_lower_bound and not unsure and not saves
 
     def differs(count: str) -> bool:
         return bool(getattr(dear, count) > (1 + RELATIVE_NOISE) * getattr(cheap, count))
@@ -154,21 +187,22 @@ def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[s
         instead = f" instead of {percent(theirs)}" if theirs and ours != theirs else ""
         return f"{percent(ours)} of the queries {where}{more}{instead}"
 
-    def figures(count: str, noun: str) -> str:
-        ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
-        return f"{ours} {noun} in place of {theirs}"
-
     found = []
-    if differs("billable"):
-        found.append(figures("billable", "billable requests"))
-    if may_cost or differs("scanned"):
-        found.append(figures("scanned", "entities scanned"))
+    for count, noun in (("billable", "billable requests"), ("scanned", "entities scanned")):
+        more = differs(count)
+        ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
+        if more and not unsure:
+            found.append(f"{ours} {noun} in place of {theirs}")
+        elif (more and not saves) or (may_cost and count == "scanned"):
+            found.append(f"perhaps more {noun} ({ours} in place of {theirs})")
     if dear.spread and differs("needed"):
         most, others = price.most_needed, other.most_needed
         instead = f" in place of {others:,}" if others > 1 and most != others else ""
         found.append(share("spread", "in several partitions", f" (up to {most:,} each{instead})"))
     if differs("scans"):
         found.append(share("scans", "over the whole table"))
+    if differs("ranged"):
+        found.append(share("ranged", "over a range of partitions"))
     if differs("unbounded"):
         found.append(share("unbounded", "over a whole partition in place of a range of rows"))
     if differs("moved"):

@@ -291,8 +291,7 @@ def _served(busiest: Trace, found: WhatIfRecord) -> tuple[float, float]:
         return found.partition_per_s, found.account_per_s
     [today] = screen(busiest, [as_recorded()], partition_per_s=math.inf, account_per_s=math.inf)
     entities = today.entities / max(1, found.schemes[0].total)
-    partition_per_s = min(found.partition_per_s, found.physical.per_s)
-    return partition_per_s * entities, found.account_per_s * entities
+    return found.partition_per_s * entities, found.account_per_s * entities
 
 
 def _whole(

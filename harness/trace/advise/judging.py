@@ -15,7 +15,14 @@ import sys
 from collections.abc import Container, Sequence
 
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import THROTTLED_NOISE, Standing, ranks, standing
+from harness.measure.verdict.ranking import (
+    ACCOUNT,
+    THROTTLED_NOISE,
+    Standing,
+    by_account,
+    ranks,
+    standing,
+)
 from harness.trace.advise.candidates import Candidate
 from harness.trace.whatif.scheme import PARTITION_KEY
 from harness.trace.whatif.screening import ScreenedScheme
@@ -39,8 +46,6 @@ _MOST_SCANS = 0.01
 """Share of the operations that may read the whole table."""
 _MOST_UNVALUED = 0.1
 """Share of the operations that may be on rows of unknown properties: they stay as recorded."""
-ACCOUNT = "account"
-"""The rule that refuses what is beyond the limit of the account."""
 _TODAYS_KEY = f"{{{PARTITION_KEY}}}"
 TODAY = Candidate("as recorded", "", "", "", 0, {"keys": {}})
 
@@ -82,8 +87,7 @@ class Trial:
     @property
     def standing(self) -> Standing:
         """What it is compared by; a limit that is far is as good as none."""
-        found, price = self.found, self.part.price
-        served = found.partition_per_s if found.physical is None else found.physical.per_s
+        served, price = self.found.partition_per_s, self.part.price
         return dataclasses.replace(
             standing(self.part),
             hottest=served / (self.factor if self.factor < _NEARLY else ENOUGH),
@@ -111,23 +115,19 @@ class Trial:
 
 def sustained(found: WhatIfRecord, part: SchemePart) -> FirstLimitPart | None:
     """The limit of a partition that the busiest 10 s or minute would meet if they lasted."""
-    peaks = [(peak, found.partition_per_s, "partition") for peak in part.partition_peaks]
+    peaks, rule = part.partition_peaks, "partition"
     if found.physical is not None:
-        peaks += [(peak, found.physical.per_s, "throughput") for peak in part.physical_peaks]
-    lasting = [one for one in peaks if one[0].per_s and one[0].width_s > 1]
+        # None of its PartitionKeys has more.
+        peaks, rule = part.physical_peaks, "throughput"
+    lasting = [one for one in peaks if one.per_s and one.width_s > 1]
     if not lasting:
         return None
-    peak, limit, rule = min(lasting, key=lambda one: one[1] / one[0].per_s)
-    factor = limit / peak.per_s
+    peak = max(lasting, key=lambda one: one.per_s)
+    factor = found.partition_per_s / peak.per_s
     per_s = factor * part.account_peaks[0].per_s
     return FirstLimitPart(
         factor=factor * found.rate, per_s=per_s, rule=rule, partition=peak.partition
     )
-
-
-def by_account(part: SchemePart) -> float:
-    """Share of the throttled requests that the limit of the account refused."""
-    return part.once.by_rule.get(ACCOUNT, 0) / max(1, part.once.throttled)
 
 
 def by_keys(part: SchemePart) -> float:

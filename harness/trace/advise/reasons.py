@@ -15,6 +15,7 @@ from harness.measure.verdict.ranking import (
     marked,
     met_at,
     met_if_it_lasts,
+    needs_more,
     price_of,
     savings_of,
     whose_limit,
@@ -23,7 +24,7 @@ from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import BETWEEN, Candidate
-from harness.trace.advise.judging import ENOUGH, LEAST_FACTOR, PLENTY, Trial, by_account
+from harness.trace.advise.judging import ENOUGH, LEAST_FACTOR, PLENTY, Trial
 from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
@@ -165,11 +166,11 @@ def trade(trial: Trial, best: Trial) -> str:
     """What an alternative has for what, held against the recommendation."""
     gains: list[str] = []
     losses: list[str] = []
-    if trial.throttled != best.throttled:
+    if trial.throttled != best.throttled and _share(trial) != _share(best):
         side = gains if trial.throttled < best.throttled else losses
         side.append(f"{_share(trial)} throttled instead of {_share(best)}")
-    mine, other = (_met(one.until, one.found.rate) for one in (trial, best))
-    if mine != other:
+    mine, other = _limits_met("until", trial, best)
+    if trial.until != best.until and mine != other:
         side = gains if trial.until > best.until else losses
         side.append(f"the first limit is met {mine} instead of {other}")
     gains += savings_of(trial.part, best.part)
@@ -258,17 +259,19 @@ def _gain(best: Trial, today: Trial) -> str:
             )
         return gain
 
-    def met(of: str) -> list[str]:
-        return [
-            _met(getattr(one, of), one.found.rate, one.part.price.scanned_is_lower_bound)
-            for one in (best, today)
-        ]
-
-    of_keys, (mine, other) = "", met("until")
+    of_keys, (mine, other) = "", _limits_met("until", best, today)
     if mine == other:
         # The account is the first limit of both.
-        of_keys, (mine, other) = " of a partition", met("factor")
+        of_keys, (mine, other) = " of a partition", _limits_met("factor", best, today)
     return f"the first limit{of_keys} is met {mine} instead of {other}"
+
+
+def _limits_met(of: str, *trials: Trial) -> list[str]:
+    """At which multiples limits are met: any, or those of a partition."""
+    return [
+        _met(getattr(one, of), one.found.rate, one.part.price.scanned_is_lower_bound)
+        for one in trials
+    ]
 
 
 def _price(trial: Trial) -> str:
@@ -301,15 +304,17 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             ["A PartitionKey spreads what names it. These queries name none, or a range of them."],
         )
     spread = today if rows is None else rows
-    if spread.throttled and 2 * by_account(spread.part) > 1:
-        return "No key helps: the account is what limits this traffic.", [
-            f"Even with a partition for every row {_share(spread)} would be throttled: other keys "
-            "spread the load over partitions, and the account serves all of them. Use several "
-            "accounts, or fewer requests."
+    if spread.throttled and (why := needs_more(spread.found, spread.part)):
+        whose, more = "the account is", "Use several accounts"
+        if spread.found.physical is not None:
+            whose, more = "the provisioned throughput is", "Provision more"
+        return f"No key helps: {whose} what limits this traffic.", [
+            f"Even with a partition for every row {_share(spread)} would be throttled: {why}. "
+            f"{more}, or send fewer requests."
         ]
-    if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows)):
+    if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows, traffic)):
         share, names = hot
-        return f"No key helps: {share} of the load.", [
+        return f"No key helps: {share}.", [
             f"Even with a partition for every row, {names} would be as hot: a row is in one "
             "partition. Spread it over several rows, or keep it in a cache."
         ]
@@ -335,7 +340,7 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     return "No key made of the parts of today's keys helps.", [why]
 
 
-def _hot_rows(rows: Trial) -> tuple[str, str] | None:
+def _hot_rows(rows: Trial, traffic: TableTraffic) -> tuple[str, str] | None:
     """How many rows take more than a partition serves, or much of the load; and their keys.
 
     Of those that take most; None if none does.
@@ -347,7 +352,9 @@ def _hot_rows(rows: Trial) -> tuple[str, str] | None:
     count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
     keys = [repr(Partition.named(one.partition).key.replace(BETWEEN, " / ", 1)) for one in hot]
     share = percent(sum(one.at_least for one in hot))
-    return (f"{count} {share}", listed(keys)) if hot else None
+    # Of a long trace, others than these seconds were not calculated.
+    when = "" if rows.part.price.operations == traffic.operations else " in the busiest seconds"
+    return (f"{count} {share} of the load{when}", listed(keys)) if hot else None
 
 
 def _unrecorded(query: QueriedPart, traffic: TableTraffic) -> str:
@@ -366,9 +373,9 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
         still = f"{percent(best.throttled)} of the requests are still throttled"
         said.append(f"{still}, {_refused(best.part)}.")
     near = rows if best is not None and rows is not None and rows.factor < 2 * ENOUGH else None
-    if near is not None and (hot := _hot_rows(near)):
+    if near is not None and (hot := _hot_rows(near, traffic)):
         share, names = hot
-        said.append(f"No key spreads a row, and {share} of the load: {names}.")
+        said.append(f"No key spreads a row, and {share}: {names}.")
     if evidence.splitting is not None and (best is None or not best.far):
         split = evidence.splitting.part.price.split
         said.append(

@@ -50,14 +50,14 @@ def _capacity(limits: GatewayLimits) -> dict[str, Any]:
             "partition_per_s": limits.partition.entities_per_s,
             "account_per_s": limits.account.entities_per_s,
         }
+    # A PartitionKey has no more than what the physical partition has that it is in.
+    per_s = min(units.throughput.partition_ru_per_s, units.partition_ru_per_s)
     return {
         "unit": "RU",
-        "partition_per_s": units.partition_ru_per_s,
+        "partition_per_s": per_s,
         "account_per_s": units.provisioned_ru_per_s,
         "physical": PhysicalPart(
-            count=units.physical_partitions,
-            per_s=min(units.throughput.partition_ru_per_s, units.partition_ru_per_s),
-            properties=ASSUMED_PROPERTIES,
+            count=units.physical_partitions, per_s=per_s, properties=ASSUMED_PROPERTIES
         ),
     }
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.gateway.limits import GatewayLimits, Rate
+from harness.gateway.limits import GatewayLimits, Rate, load_limits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.whatif import FirstLimitPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import price_of, savings_of
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
+from harness.report.terminal.page import Page
+from harness.report.whatif import whatif_text
 from harness.trace.advise.advise import Question, advise
-from harness.trace.advise.judging import Trial
+from harness.trace.advise.judging import TODAY, Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
 from harness.trace.advise.traffic import TableTraffic
 from tests.support.traced import trace_of, traced
@@ -55,12 +57,67 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     assert "Figures with ≥ are lower bounds" in text
 
 
-def test_what_may_cost_less_is_no_saving(tmp_path: Path) -> None:
-    """A lower bound of what is scanned is a price beside the same exact figure, and no gain."""
-    exact = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
-    exact = exact.model_copy(update={"price": dataclasses.replace(exact.price, scanned=900)})
-    assert price_of(bounded(exact), exact) == ["≥ 900 entities scanned in place of 900"]
-    assert savings_of(exact, bounded(exact)) == []
+def test_what_may_cost_more_or_less_is_said_so(tmp_path: Path) -> None:
+    """A lower bound is a price for certain beside a smaller exact figure only, and never a gain."""
+    part = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
+    few, many = (
+        part.model_copy(update={"price": dataclasses.replace(part.price, scanned=scanned)})
+        for scanned in (300, 900)
+    )
+    assert price_of(bounded(many), few) == ["≥ 900 entities scanned in place of 300"]
+    for mine, other, said in (
+        (bounded(few), few, "≥ 300 in place of 300"),
+        (bounded(few), many, "≥ 300 in place of 900"),
+        (many, bounded(few), "900 in place of ≥ 300"),
+    ):
+        assert price_of(mine, other) == [f"perhaps more entities scanned ({said})"]
+    assert savings_of(few, many) == ["300 entities scanned in place of 900"]
+    assert savings_of(few, bounded(many)) == ["300 entities scanned in place of ≥ 900"]
+    assert savings_of(bounded(few), many) == savings_of(few, bounded(few)) == []
+
+
+def test_queries_over_a_range_of_partitions_are_a_price(tmp_path: Path) -> None:
+    """They were over one partition before."""
+    part = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
+    ranged = dataclasses.replace(part.price, queries=4, ranged=3)
+    more = part.model_copy(update={"price": ranged})
+    assert price_of(more, part) == ["75% of the queries over a range of partitions"]
+
+
+def test_throughput_that_is_used_up_is_named_and_no_key(tmp_path: Path) -> None:
+    """400 point reads a second of 20 keys, and 100 RU/s: `whatif` and `advise` say the same."""
+    rows = [
+        traced(Kind.POINT_QUERY, f"p{at % 20}", f"r{at}", at_ms=at * 5 // 2) for at in range(2000)
+    ]
+    trace = trace_of(tmp_path / "even.parquet", rows)
+    (tmp_path / "few.toml").write_text(
+        "[cosmos]\nprovisioned_ru_per_s = 100\nphysical_partitions = 1\n"
+    )
+    question = Question(limits=load_limits(tmp_path / "few.toml"), limits_name="few")
+    (tmp_path / "scratch").mkdir()
+    advice = advise(trace, question, tmp_path / "scratch", name="made")
+    [table] = advice.tables
+    assert table.headline == (
+        "No key helps: the provisioned throughput is what limits this traffic."
+    )
+    assert "and 100 are provisioned. Provision more" in table.reason[-1]
+    assert "20% of what one serves" in table.reason[0]
+    whole = question.asked(trace, [TODAY], False, True)
+    assert "The keys are not what limits it: the busiest 10 s ask for" in whatif_text(
+        whole, Page(width=1000)
+    )
+
+
+def test_one_row_is_not_said_to_have_more_than_its_partition(tmp_path: Path) -> None:
+    """Of a long trace, its share is that of the busiest seconds."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    today = Trial(found, found.schemes[0])
+    for operations, said in ((1500, "the load."), (3000, "the load in the busiest seconds.")):
+        traffic = dataclasses.replace(TRAFFIC, operations=operations)
+        told = conclusion(
+            KeyEvidence(traffic=traffic, today=today, each_row=today, each_row_helps=False)
+        )
+        assert told["headline"] == f"No key helps: one row takes 100% of {said}"
 
 
 def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
