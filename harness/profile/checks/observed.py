@@ -24,8 +24,7 @@ from harness.model.services import USUAL, service_of_session
 from harness.model.services.service import EXAMPLE_STORES, Service, store_of
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
 from harness.profile.build.workload import entity_sizes, source_of
-from harness.profile.checks.exact_shares import exact_shares
-from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, thinned
+from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, exact_shares, thinned
 from harness.profile.checks.seen import ChargesSeen, GrowthSeen, QuerySeen, Seen, TableSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
 from harness.profile.settings.schema import Profile

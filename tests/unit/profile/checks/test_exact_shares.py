@@ -11,8 +11,7 @@ from harness.measure.record.findings import PredictionPart
 from harness.model.partition import Partition
 from harness.profile.build.scenarios import dry_run
 from harness.profile.build.workload import source_of
-from harness.profile.checks.exact_shares import exact_shares
-from harness.profile.checks.prediction import KeyRanges
+from harness.profile.checks.prediction import KeyRanges, exact_shares
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
 from harness.workload.mix import Action
