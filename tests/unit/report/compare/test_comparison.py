@@ -34,8 +34,8 @@ from harness.report.compare.outputs import (
 from harness.report.compare.regressions import parse_regression
 from harness.report.sentences import partition_notes
 from harness.report.terminal.page import Page
+from harness.report.web.compare_page import courses
 from harness.report.web.document import embedded
-from harness.report.web.over_runs import courses
 from tests.support.evidence import evidence, recorded, scanned, snapshot_of
 from tests.support.records import (
     altered,

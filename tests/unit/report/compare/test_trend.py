@@ -7,8 +7,7 @@ import re
 from harness.report.compare.measures import MEASURES
 from harness.report.compare.repeats import trend_text, trends_of
 from harness.report.terminal.page import Page
-from harness.report.web.compare_page import trend_page
-from harness.report.web.over_runs import trend
+from harness.report.web.compare_page import trend, trend_page
 from tests.support.records import altered, kept
 
 FIRST = kept()
