@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.model.operation import WHOLE_TABLE
-from harness.report.patterns import pattern
+from harness.report.web.heat_maps import pattern
 from tests.support.records import altered, kept, with_heat
 
 KEYS = [f"tenant-{place:02d}" for place in range(16)]
