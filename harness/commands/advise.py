@@ -34,7 +34,7 @@ from harness.model.process import search_rarely, this_process_runs_on
 from harness.report.advise import Given, advice_text, scheme_files
 from harness.report.export.run_folder import write_whole
 from harness.report.terminal.page import Page, table_of
-from harness.report.web.advise_page import advise_page
+from harness.report.web.key_pages import advise_page
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.understanding import fields_of

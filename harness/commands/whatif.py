@@ -24,7 +24,7 @@ from harness.model.errors import SetupError, cut
 from harness.model.process import search_rarely, this_process_runs_on
 from harness.model.target import Throughput
 from harness.report.terminal.page import Page
-from harness.report.web.whatif_page import whatif_page
+from harness.report.web.key_pages import whatif_page
 from harness.report.whatif import whatif_text
 from harness.trace.advise.reasons import of_failed
 from harness.trace.advise.traffic import failed_operations

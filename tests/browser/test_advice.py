@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from harness.report.advise import Given
-from harness.report.web.advise_page import advise_page
+from harness.report.web.key_pages import advise_page
 from harness.trace.advise.advise import Question, advise
 from harness.trace.sources import opened
 from tests.support.known_keys import KNOWN, LIMITS, record_known

@@ -18,7 +18,7 @@ from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.physical_partitions import PhysicalPartitions
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
 from harness.report.terminal.page import Page
-from harness.report.web.whatif_page import whatif_page
+from harness.report.web.key_pages import whatif_page
 from harness.report.whatif import best_of, whatif_text
 from harness.report.whatif_rows import rows
 from harness.trace.operations import ASSUMED_PROPERTIES

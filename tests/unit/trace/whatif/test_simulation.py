@@ -22,7 +22,7 @@ from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.report.terminal.page import Page
-from harness.report.web.whatif_page import whatif_page
+from harness.report.web.key_pages import whatif_page
 from harness.report.whatif import best_of, whatif_text
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import WINDOWS_S, Peaks
