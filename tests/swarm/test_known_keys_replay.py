@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.verification import verify
+from harness.commands.advise import verify
 from harness.trace.advise.advise import Question, advise
 from harness.trace.sources import opened
 from tests.support.known_keys import KNOWN, LIMITS, record_known

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.verification import replay_speed, slowed
+from harness.commands.advise import replay_speed, slowed
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import (
     AdviceRecord,
