@@ -61,6 +61,7 @@ class KindTraits(NamedTuple):
 
     Attributes:
         reads: It is a GET of the documented procedure; others are a PUT.
+        on_rows: It is about rows of a table; others say nothing about tables.
         on_messages: It is about messages of a queue.
         untargeted: It is about what no document names a target for, such as a blob. Each request
             counts 1 for its partition, and 0 in sums over partitions, which targets are for.
@@ -80,6 +81,7 @@ class KindTraits(NamedTuple):
     """
 
     reads: bool = False
+    on_rows: bool = True
     on_messages: bool = False
     untargeted: bool = False
     receives: bool = False
@@ -101,12 +103,14 @@ _UPSERT = KindTraits(part=True, stores=True, upserts=True)
 _UPDATE = KindTraits(part=True, stores=True, updates=True, needs_row=True, disputed=(404, 412))
 _DELETE = KindTraits(part=True, needs_row=True, moves_rows=True, disputed=(404, 412))
 _TRANSACTION = KindTraits(disputed=(404, 409, 412))
-_PUT = KindTraits(on_messages=True, doubles=True, tallied_as="put")
-_RECEIVE = KindTraits(on_messages=True, reads=True, receives=True)
-_HELD = KindTraits(on_messages=True, disputed=(400, 404))
+_BESIDE = KindTraits(on_rows=False)
+_ON_MESSAGE = _BESIDE._replace(on_messages=True)
+_PUT = _ON_MESSAGE._replace(doubles=True, tallied_as="put")
+_RECEIVE = _ON_MESSAGE._replace(reads=True, receives=True)
+_HELD = _ON_MESSAGE._replace(disputed=(400, 404))
 _DELETED = _HELD._replace(tallied_as="deleted")
-_OF_BLOB = KindTraits(untargeted=True, disputed=(404, 409, 412))
-_READ_BLOB = KindTraits(untargeted=True, reads=True)
+_OF_BLOB = _BESIDE._replace(untargeted=True, disputed=(404, 409, 412))
+_READ_BLOB = _BESIDE._replace(untargeted=True, reads=True)
 
 
 class Kind(enum.StrEnum):
@@ -119,13 +123,12 @@ class Kind(enum.StrEnum):
         logged_as: Name in logs of Azure Storage: "Storage Analytics logged operations and status
             messages".
         method: HTTP method of its request, unless a service has another dialect.
-        on_rows: It is about rows of a table; others say nothing about tables.
     """
 
     logged_as: str
     method: str
-    on_rows: bool
     reads: bool
+    on_rows: bool
     on_messages: bool
     untargeted: bool
     receives: bool
@@ -172,7 +175,6 @@ class Kind(enum.StrEnum):
         made = str.__new__(cls, value)
         made._value_ = value
         vars(made).update(traits._asdict(), logged_as=logged_as, method=method)
-        made.on_rows = not (traits.on_messages or traits.untargeted)
         return made
 
 
