@@ -7,11 +7,12 @@ the same account in every process, in every run, and for every table.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple, Self, TypeVar
 
 from harness.model.operation import WHOLE_TABLE, Operation
-from harness.model.services import service_beside
-from harness.model.services.service import Targets
+from harness.model.services import BESIDE, service_beside
+from harness.model.services.service import Service, Targets
 
 _T = TypeVar("_T", bound=Targets | None)
 EXACT_PARTITIONS = 200
@@ -31,10 +32,13 @@ def store_beside(name: str) -> str:
     return f"{name}/"
 
 
-def limit_at(table: str, per_s: float) -> float:
-    """What limits that allow ``per_s`` to a partition of a table allow to one of ``table``."""
-    beside = service_beside(table) if is_beside(table) else None
-    return per_s if beside is None else beside.limit(per_s)
+def limit_at(table: str, per_s: float, beside: Sequence[Service] = BESIDE) -> float:
+    """What limits that allow ``per_s`` to a partition of a table allow to one of ``table``.
+
+    Beside tables that is one of ``beside``, or a name for a partition alone, after a slash.
+    """
+    name = table.partition("/")[0]
+    return next((one.limit(per_s) for one in beside if one.beside == name), per_s)
 
 
 class Partition(NamedTuple):

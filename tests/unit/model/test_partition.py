@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
-from harness.model.partition import Partition, account_of, spread_problem
+from harness.model.partition import Partition, account_of, limit_at, spread_problem
 from harness.model.services.blobs import AZURE_BLOBS
 from harness.model.services.service import PUBLISHED, UNLIMITED_PER_S, Targets
 from harness.model.services.storage import STORAGE
@@ -76,6 +76,10 @@ def test_enforced_limits_are_the_same_share_of_the_target_of_each_service(
     raised = dataclasses.replace(
         service, targets=Targets(partition=2 * target, published=service.targets)
     )
+    beside = [dataclasses.replace(service, beside="(files)")]
+    for table in ("(files)", "(files)/share"):
+        assert limit_at(table, per_s, beside) == beside[0].limit(per_s)
+    assert limit_at("files", per_s, beside) == limit_at("", per_s, beside) == per_s
     for one in (service, raised):
         assert one.limit(per_s) / target == pytest.approx(per_s / PUBLISHED.partition)
         assert one.limit(UNLIMITED_PER_S) == UNLIMITED_PER_S
