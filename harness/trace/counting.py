@@ -190,8 +190,7 @@ class TraceCounts:
                 self._spans.append(span)
                 self._say(span.rows)
         if not self._spans:
-            why = " ".join(["", *self._trace.notes, *damage.sentences()]).rstrip(".")
-            raise SetupError(f"{cut(self._name)} has no readable operation.{why}".rstrip("."))
+            raise self._trace.unreadable(self._name)
         if self._done_ms - self._first_ms >= LONGEST_S * 1000:
             raise SetupError(
                 f"{cut(self._name)} spans more than two weeks, and every second would be in "

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from harness.model.errors import SetupError, cut
 from harness.model.figures import counted
 from harness.model.operation import Kind
 from harness.model.outcome import Outcome
@@ -154,6 +155,11 @@ class Trace:
         self.operations = sum(group.rows for group in self._groups)
         self.crowded = _most_waiting(self._groups) > MOST_WAITING
         self.head = self._head([*heads])
+
+    def unreadable(self, name: str) -> SetupError:
+        """The error that not one operation can be read, and why; ``name`` is what the user gave."""
+        why = " ".join(["", *self.notes, *self.damage.sentences()])
+        return SetupError(f"{cut(name)} has no readable operation.{why}".rstrip("."))
 
     def batches(self) -> Iterator[Batch]:
         """The operations in order of their instants. Equal ones keep the order of recording."""

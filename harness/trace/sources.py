@@ -201,8 +201,7 @@ def convert(
         _require_written(writer)
         notes = [*trace.notes, *trace.damage.sentences()]
         if trace.operations and not done:
-            why = " ".join(notes).rstrip(".")
-            raise SetupError(f"{cut(str(path))} has no readable operation. {why}")
+            raise trace.unreadable(str(path))
         try:
             with contextlib.closing(Engine(Path(folder))) as engine:
                 engine.copy(

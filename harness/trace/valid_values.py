@@ -35,8 +35,11 @@ def require_numbers(name: str, missing: int, lowest: int, highest: int) -> None:
     """
     if missing:
         raise TraceError(f"an operation has no {name}")
-    if not 0 <= lowest <= highest < MOST[name]:
-        raise TraceError(f"{name} is {lowest} or {highest}")
+    if 0 <= lowest <= highest < MOST[name]:
+        return
+    if name == "at":
+        raise TraceError("an instant is before 1970 or after 2099")
+    raise TraceError(f"{name} is {lowest} or {highest}")
 
 
 def shape_of(

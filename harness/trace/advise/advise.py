@@ -137,7 +137,7 @@ def advise(
     try:
         overview = tables.overview()
         if not overview:
-            raise SetupError(f"{cut(name)} has no readable operation")
+            raise trace.unreadable(name)
         require_rows_of(question.rows, [traffic.table for traffic in overview])
         advised = [
             _advised(tables, traffic, question.about(traffic.table), calculate, first=not place)

@@ -117,7 +117,7 @@ class _Calculation:
             last_ms = batch.at_ms[-1]
             tables.update(shape.table for shape in batch.shapes)
         if not tables:
-            raise SetupError(f"{cut(trace.path.name)} has no readable operation")
+            raise trace.unreadable(trace.path.name)
         part = projection.finish()
         if moved := moves(trace, scheme):
             price = dataclasses.replace(part.price, moved=moved)

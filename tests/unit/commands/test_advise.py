@@ -14,6 +14,7 @@ from harness.measure.record.advice import (
     ProposalPart,
     TableAdvicePart,
 )
+from harness.model.operation import Kind
 from harness.report.advise import Given, commands, scheme_files
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
@@ -21,6 +22,7 @@ from harness.trace.whatif.whatif import what_if
 from harness.trace.writer import TraceWriter
 from tests.support.command import Command
 from tests.support.known_keys import KNOWN, LIMITS, record_known
+from tests.support.traced import trace_of, traced
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LIMITS_TOML = """\
@@ -63,6 +65,17 @@ def test_an_empty_trace_is_refused(tmp_path: Path, command: Command) -> None:
     with TraceWriter(path, TraceHead(started_ms=0, source="watch")):
         pass
     assert "has no readable operation" in command.refused("advise", path)
+
+
+@pytest.mark.parametrize("asked", ["trace", "whatif", "advise"])
+def test_a_trace_of_a_far_future_is_refused_with_the_reason(
+    asked: str, tmp_path: Path, command: Command
+) -> None:
+    """By every command that reads it."""
+    rows = [traced(Kind.UPSERT_MERGE, "p", "r", at_ms=4_200_000_000_000 + at) for at in range(9)]
+    path = trace_of(tmp_path / "future.parquet", rows).path
+    said = command.refused(asked, path)
+    assert "9 operations in damaged parts cannot be read (an instant is before 1970" in said
 
 
 def test_fields_that_are_wrong_are_refused_all_at_once(tmp_path: Path, command: Command) -> None:
