@@ -69,8 +69,8 @@ class ScannedRows:
     def __init__(self, scheme: Scheme, before: RowsBefore | None) -> None:
         self._complete = frozenset[str]() if before is None else before.complete
         self._read = frozenset[QueriedKeys]() if before is None else before.read
-        # Entities of the pages so far of queries whose pages are operations, by client,
-        # table and PartitionKey.
+        # Of queries whose pages are operations: the entities before each page, and before what
+        # follows the last one; by client, table and PartitionKey.
         self._paged: dict[tuple[str, str, str | None, TracedQuery], int] = {}
         self._counts: StoredRows | None = None
         self.places_before: dict[Place, None] = {}
@@ -114,8 +114,12 @@ class ScannedRows:
             there = [counts.in_range(table, one, supposed=supposed) for one in ranges]
         wanted = [number for number, _ in there]
         counted, whole, top = sum(wanted), recorded, query.top
+        page = shape.client, table, partition_key, query
         pages_of_it = shape.client, table, partition_key, query._replace(continued_at=None)
-        since = 0 if query.continued_at is None else self._paged.get(pages_of_it, 0)
+        since = 0
+        if query.continued_at is not None:
+            # What another reading has read already began there as well.
+            since = self._paged.get(page, self._paged.get(pages_of_it, 0))
         full = top is not None and returned >= top
         if not ranges:
             whole, sure = 0, sure and not found.narrowed
@@ -145,6 +149,7 @@ class ScannedRows:
         if served:
             if len(self._paged) >= _MOST_PAGED:
                 self._paged.clear()
+            self._paged[page] = since
             self._paged[pages_of_it] = since + (recorded if full else whole)
         scanned = []
         for one, part, (number, shares) in zip(ranges, parts, there, strict=True):

@@ -106,14 +106,19 @@ def test_rows_whose_partitions_are_not_told_apart_are_taken_from_every_server_of
 ROWS = [f"{number:06}" for number in range(2500)]
 
 
-def read_in_pages(size: int, top: int | None, **keys: Any) -> tuple[Rekeying, list[list[int]]]:
-    """All rows of a partition, read in pages; and the entities of each request of each page."""
+def read_in_pages(
+    size: int, top: int | None, readers: int = 1, **keys: Any
+) -> tuple[Rekeying, list[list[int]]]:
+    """All rows of a partition, read in pages, by several ``readers`` of one client at the same
+    time; and the entities of each request of each page."""
     pages = []
     for first in range(0, len(ROWS), size):
         at, found = ("p", ROWS[first]) if first else None, len(ROWS[first : first + size])
         asked = TracedQuery(top=top, continued_at=at)
-        of = shape(Kind.QUERY)
-        pages.append(TracedOperation(first, first + 1, of, "p", "", found, found, 0, 0, asked))
+        page = TracedOperation(
+            first, first + 1, shape(Kind.QUERY), "p", "", found, found, 0, 0, asked
+        )
+        pages += [page] * readers
     batches = [Batch(*[[one] for one in page]) for page in pages]  # type: ignore[arg-type]
     scheme = parse_scheme("mine", {"keys": keys}, "mine.toml")
     rekeying = Rekeying(scheme, before=RowsBefore({"": {"p": ROWS}}, frozenset(), {}))
@@ -148,6 +153,13 @@ def test_a_query_with_pages_of_its_own_size_reads_each_row_once(key: str, reques
     assert sum(map(sum, found)) == len(ROWS)
     assert sum(map(len, found)) == requests
     assert max(map(max, filter(None, found))) == 100
+
+
+@pytest.mark.parametrize("key", ["x{partition_key}", "{partition_key}-{row_key:bucket4}"])
+def test_two_readings_at_the_same_time_read_each_row_twice(key: str) -> None:
+    """Of one query by one client, a page of each in turn."""
+    rekeying, _ = read_in_pages(100, 100, 2, partition_key=key)
+    assert rekeying.price.scanned == 2 * len(ROWS)
 
 
 def test_a_query_that_goes_on_has_pages_of_a_thousand() -> None:
