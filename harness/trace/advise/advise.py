@@ -244,13 +244,15 @@ def _advised(
     shown = ranked((kept_today.part, *(one.part for one in proposals)))
     whole = whole.model_copy(update={"schemes": shown})
     rows, *split = (Trial(exact, part) for part in exact.schemes[-len(bounds) :])
+    # Of these no first limit was calculated.
+    rough = Trial(exact, today.part.model_copy(update={"first_limit": None}))
     evidence = KeyEvidence(
         traffic=traffic,
         today=kept_today,
         best=proposals[0] if proposals else None,
         each_row=rows,
-        each_row_helps=helps(rows, today),
-        splitting=next((one for one in split if helps(one, today)), None),
+        each_row_helps=helps(rows, rough),
+        splitting=next((one for one in split if helps(one, rough)), None),
         longer=longer,
         tried=len(tried),
         simulated=len(chosen),

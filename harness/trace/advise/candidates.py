@@ -132,7 +132,7 @@ def candidates(
         if not all(piece.tied for piece in core):
             continue
         named = {piece.part.name for piece in core if piece.part}
-        plain, said, rest, distance = _written(core, own)
+        plain, said, rest, distance = _written(core, found)
         tried = [] if plain == _WHOLE else [(said, plain, distance)]
         for name in scatter:
             for number in _BUCKETS if name not in named else ():
@@ -162,7 +162,7 @@ def of_longer_time(
     for part in own if ranges else ():
         others = [_Piece(one) for one in own if one is not part]
         for period in reversed(list(_periods(part))):
-            key, said, rest, distance = _written((*others, period), own)
+            key, said, rest, distance = _written((*others, period), found)
             tried = _candidate(found, table, _named(key, ()), said, key, rest, distance)
             scheme = tried.scheme
             read = [treated(scheme, table, WHOLE_TABLE, query).ranges for query in ranges]
@@ -178,16 +178,24 @@ def splitting(found: Understanding, table: str) -> Candidate:
     return _candidate(found, table, "split-transactions", "16 buckets by row", key, "", 1)
 
 
-def _written(core: Sequence[_Piece], own: Sequence[KeyPart]) -> tuple[str, str, str, int]:
-    """PartitionKey, idea, what begins the RowKey, and distance of keys without buckets."""
+def _written(core: Sequence[_Piece], found: Understanding) -> tuple[str, str, str, int]:
+    """PartitionKey, idea, what begins the RowKey, and distance of keys without buckets.
+
+    Today's key stays whole where it has more than its parts say: keys of another day may be equal
+    without it.
+    """
     kept = {piece.part.name for piece in core if piece.part and not piece.function}
     whole = any(piece.part is None for piece in core)
-    lost = [] if whole else [part for part in own if part.name not in kept]
+    own = found.of(False)
+    lost = [] if whole else [part.field for part in own if part.name not in kept]
+    rest, away = "".join(f"{field}_" for field in lost), len(lost)
+    if not whole and (found.fixed or len(own) > _MOST_OF_KEY):
+        rest, away = f"{_WHOLE}_", max(1, away)
     return (
         "_".join(piece.field for piece in core),
         " and ".join(piece.said for piece in core),
-        "".join(f"{part.field}_" for part in lost),
-        len(core) + (0 if whole else 1 + len(lost)),
+        rest,
+        len(core) + (0 if whole else 1 + away),
     )
 
 

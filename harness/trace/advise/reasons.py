@@ -70,7 +70,9 @@ class KeyEvidence:
 def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     """KeyAnswer, headline, reason and what stays bad, as fields of a `TableAdvicePart`."""
     today, best = evidence.today, evidence.best
-    answer, headline, reason = KeyAnswer.FINE, "", [f"{_load('Today', today)}."]
+    # Of fine keys the headline says it.
+    first = "" if today.far else _first_limit(today)
+    answer, headline, reason = KeyAnswer.FINE, "", [f"{_load('Today', today)}{first}."]
     if today.far:
         price = today.part.price
         less = price.scanned_is_lower_bound or price.unknown > _UNKNOWN * price.operations
@@ -87,7 +89,6 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
     elif best is not None:
         answer = KeyAnswer.CHANGE
         headline = f"PartitionKey {best.candidate.partition_key}: {_gain(best, today)}."
-        reason[0] = f"{_load('Today', today)}{_first_limit(today)}."
         under = f"{_load(f'Under {best.part.name}', best)}{_first_limit(best)}."
         reason += [under, _price(best), *_knowing(best)]
     elif not evidence.traffic.keys:
@@ -303,14 +304,20 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             f"Queries over several partitions read {share} of all entities: they are the load.",
             ["A PartitionKey spreads what names it. These queries name none, or a range of them."],
         )
+    read = sum(query.scanned for query in traffic.queries)
+    each = read / max(1, sum(query.count for query in traffic.queries))
+    most = f"{percent(read / max(1, traffic.entities))} of all entities, {each:,.0f} each"
     spread = today if rows is None else rows
     if spread.throttled and (why := needs_more(spread.found, spread.part)):
+        fewer = "or send fewer requests."
+        if 2 * read > traffic.entities:
+            fewer = f"or ask for fewer rows: queries read {most}."
         whose, more = "the account is", "Use several accounts"
         if spread.found.physical is not None:
             whose, more = "the provisioned throughput is", "Provision more"
         return f"No key helps: {whose} what limits this traffic.", [
             f"Even with a partition for every row {_share(spread)} would be throttled: {why}. "
-            f"{more}, or send fewer requests."
+            f"{more}, {fewer}"
         ]
     if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows, traffic)):
         share, names = hot
@@ -322,12 +329,9 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         return _ALIASES, []
     if evidence.splitting is not None:
         return "No key helps that keeps the rows of each transaction in one partition.", []
-    read = sum(query.scanned for query in traffic.queries)
     if 2 * read > traffic.entities and not evidence.each_row_helps:
-        each = read / sum(query.count for query in traffic.queries)
         return (
-            f"Queries read {percent(read / traffic.entities)} of all entities, {each:,.0f} each: "
-            "they are the load.",
+            f"Queries read {most}: they are the load.",
             ["No other key makes them read less: ask for fewer rows, or keep results in a cache."],
         )
     tried = counted(evidence.tried, "other key was", "other keys were")

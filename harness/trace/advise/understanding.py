@@ -78,10 +78,13 @@ class Understanding:
         patterns: Regular expressions with a group for each part, by key. A key without one is a
             part itself.
         parts: Those of the PartitionKey first.
+        fixed: All PartitionKeys have something in common that may differ another time, as those of
+            one day do: they are the same, or have the same digits.
     """
 
     patterns: Mapping[str, str]
     parts: tuple[KeyPart, ...]
+    fixed: bool = False
 
     def of(self, row: bool) -> tuple[KeyPart, ...]:
         """The parts of one of the keys."""
@@ -149,10 +152,24 @@ def understood(
         for one in properties
         if one.values
     )
+    differing = tuple(part for part in parts if len(part.values) > 1)
     return Understanding(
         patterns={key: layout.pattern for key, layout in layouts.items()},
-        parts=tuple(part for part in parts if len(part.values) > 1),
+        parts=differing,
+        fixed=bool(split) and _fixed(split[0][PARTITION_KEY], compiled, differing),
     )
+
+
+def _fixed(key: str, compiled: Mapping[str, re.Pattern[str]], differing: Sequence[KeyPart]) -> bool:
+    """Whether there is more to a PartitionKey than the parts that differ: a digit, or all of it."""
+    own = [part.name for part in differing if not part.of_row and not part.of_property]
+    if not own or own == [PARTITION_KEY]:
+        return not own
+    found = compiled[PARTITION_KEY].fullmatch(key)
+    assert found is not None
+    ends = [0, *itertools.chain(*sorted(map(found.span, own))), len(key)]
+    between = (key[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
+    return any(one.isdigit() for text in between for one in text)
 
 
 def _tell_apart(rows: Sequence[Mapping[str, str]], *names: str) -> bool:

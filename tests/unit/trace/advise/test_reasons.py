@@ -168,6 +168,14 @@ def test_the_headline_says_what_only_a_burst_passes(tmp_path: Path) -> None:
     assert headline.endswith("if it lasts, the limit of the account is met at about x 0.5.")
 
 
+def test_it_is_said_how_far_keys_hold_that_none_replaces(tmp_path: Path) -> None:
+    """Nothing is throttled, and no key helps: the first limit is what there is to know."""
+    found = calculated(recorded(tmp_path, steady(60, 5, ["hot"])), most_factor=100.0)
+    told = conclusion(KeyEvidence(traffic=TRAFFIC, today=Trial(found, found.schemes[0])))
+    assert told["answer"] is KeyAnswer.NO_KEY
+    assert "the first limit is met at about x 1.7, that of a partition." in told["reason"][0]
+
+
 def test_keys_that_no_other_ones_can_replace_are_no_defect(tmp_path: Path) -> None:
     """Longer PartitionKeys than these are refused by the service, so that no key is calculated."""
     longest = ["x" * 1024, "y" * 1024]

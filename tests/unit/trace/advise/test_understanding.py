@@ -72,3 +72,12 @@ def test_no_row_is_a_partition_of_its_own_where_partitions_are_read(queries: boo
     tried = candidates(understood(rows), "", transactions=False, queries=queries)
     alone = {one.partition_key for one in tried if ":" not in one.partition_key}
     assert bool(alone) is not queries
+
+
+@pytest.mark.parametrize("key", ["2026-11-27", "2026-11-27_{tenant}", "{tenant}-2026"])
+def test_what_all_keys_have_in_common_is_in_the_new_ones(key: str) -> None:
+    """Rows of another day, which the trace does not show, may have the same RowKeys."""
+    rows = [(key.format(tenant="abcde"[one % 5]), f"{one % 50:04}-x") for one in range(200)]
+    tried = candidates(understood(rows), "", transactions=False, queries=False)
+    assert len(tried) > 10
+    assert all("{partition_key}" in one.partition_key + one.row_key for one in tried)
