@@ -138,6 +138,7 @@ def test_a_run_on_an_account_leaves_nothing_behind(
     server, runs = on_account
     process = runs[name]
     assert process.process.returncode in (0, 3), process.said
+    assert process.records, process.said
     record = process.record
     assert record.endpoint.kind == "azure-blobs"
     assert record.outcomes.keys() == {"success"}

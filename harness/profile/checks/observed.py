@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.measure.counts.behaviour import BATCH
 from harness.measure.counts.key_sample import BusiestRows
@@ -37,6 +37,8 @@ _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
 _MOST_PARTS = 50_000
 """Single writes and writes in transactions, after which the dry run ends."""
+_PAUSE_EVERY = 500
+"""Writes between two pauses: some milliseconds."""
 _FEW_KEPT = 0.1
 """Share of the new rows: where most are deleted again, no more are left in the sample by chance."""
 _LOADING = 3
@@ -400,11 +402,12 @@ def observe(
     sample: int = SAMPLE,
     kind: Service = USUAL,
     preparation: Preparation | None = None,
+    pause: Callable[[], object] = lambda: None,
 ) -> Observed:
     """What one worker sends in its first ``sample`` operations, or fewer if they are large.
 
-    ``preparation`` belongs to the trace of a replay. A `SetupError` says why a scenario cannot be
-    made, or which line of it raises.
+    ``preparation`` belongs to the trace of a replay. This can take seconds: ``pause`` is called now
+    and then. A `SetupError` says why a scenario cannot be made, or which line of it raises.
     """
     if profile.scenario is not None:
         try_out(source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0), profile)
@@ -436,8 +439,11 @@ def observe(
     on_partition: collections.Counter[str] = collections.Counter()
     scans: collections.Counter[str] = collections.Counter()
     stores = _stores(profile, source)
-    parts = 0
+    parts = paused = 0
     for task, operation in itertools.islice(dry_run(source, profile), sample):
+        if parts >= paused:
+            pause()
+            paused = parts + _PAUSE_EVERY
         alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
         sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
         shares.add(operation, operation.entities_asked)

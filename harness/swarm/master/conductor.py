@@ -17,6 +17,7 @@ import logging
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 
 import gevent
 import gevent.event
@@ -34,7 +35,7 @@ from harness.model.errors import SetupError
 from harness.model.process import steady_clock
 from harness.options import aliases_from, traced_properties
 from harness.profile.build.workload import read_trace
-from harness.profile.checks.observed import observe
+from harness.profile.checks.observed import Observed, observe
 from harness.profile.profile_loader import NamedProfile
 from harness.report.export.run_folder import check_folder, write_run
 from harness.swarm import messages
@@ -51,6 +52,7 @@ from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
 from harness.swarm.membership import refusals_of
 from harness.swarm.messages import host_of, on, send
 from harness.swarm.plan import OPTION, new_plan, require_possible, require_spreadable
+from harness.trace.replay.preparation import Preparation
 
 _WINDOW_NOTICE_S = 0.3
 """The measured window is announced this long before it opens: every worker has it in time."""
@@ -138,7 +140,7 @@ class Conductor:
         named, preparation = read_trace(
             named, self._console.reading, into_one_table=options.table is not None
         )
-        observed = observe(named.profile, preparation=preparation)
+        observed = self._observe(named, preparation)
         own_class, loads = own_class_of(self.environment)
         if len(self.accounts) > 1 and not own_class:
             require_spreadable(named, observed)
@@ -185,6 +187,15 @@ class Conductor:
         self._sharing = Sharing(self.environment, run, self._ready)
         self._sign_ins = SignIns(self.environment, run)
         self._audit = MasterAudit(self.environment, run, self._console)
+
+    def _observe(self, named: NamedProfile, preparation: Preparation | None) -> Observed:
+        """What the profile sends. Workers are answered meanwhile: they would miss their master."""
+        pause = partial(gevent.sleep, 0)
+        work = partial(observe, named.profile, preparation=preparation, pause=pause)
+        try:
+            return self._housekeeping.do(f"trying {named.name} out", work, within_s=None)
+        except HousekeepingEnded:
+            raise SetupError("the start was stopped; nothing was changed") from None
 
     def stop_preparing(self) -> None:
         """Stop the requests of a run that is being prepared."""

@@ -38,6 +38,15 @@ def spread(partitions: int, **field: Any) -> dict[str, Any]:
     return {"fields": {"key": key}, "keys": {"partition_key": "{key}"}}
 
 
+def test_a_look_at_a_profile_pauses_now_and_then() -> None:
+    """Whoever takes it has other things to do too, and large transactions take long to make."""
+    pauses: list[None] = []
+    mix = {"mix": {"transaction": 1}, "transaction": {"operations": 100}}
+    profile = parse({"question": "Why?", **mix}, source="a test")
+    found = observe(profile, pause=lambda: pauses.append(None))
+    assert len(pauses) > found.entities / 1000 > 10
+
+
 @pytest.mark.parametrize("partitions", [2, 20, 200])
 def test_a_uniform_load_is_spread_evenly(partitions: int) -> None:
     """Of N partitions each takes an N-th, and a range of 20 a twentieth."""
