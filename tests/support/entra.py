@@ -48,10 +48,13 @@ def _encoded(data: bytes) -> str:
 
 
 class ManagedIdentity:
-    """The endpoint of a managed identity on App Service, which issues short-lived tokens.
+    """The endpoint of a managed identity on App Service.
+
+    Its tokens are valid for an hour. With a shorter ``life_s`` they are renewed soon, and a process
+    that a busy machine holds up is not refused: Azurite would answer 403, and Azure 401.
 
     Attributes:
-        life_s: Life of the tokens that are issued from now on.
+        life_s: Life of the tokens that are issued from now on, as the client is told.
         failing: While True, no token is issued.
         claims: More claims of the tokens.
         issued: The tokens so far.
@@ -107,7 +110,7 @@ class ManagedIdentity:
             return 400, {"error": "invalid_request", "error_description": "no identity today"}
         (audience,) = asked["resource"]
         expires_s = time.time() + self.life_s
-        token = access_token(life_s=self.life_s, audience=audience, **self.claims)
+        token = access_token(audience=audience, **self.claims)
         self.issued.append(token)
         return 200, {
             "access_token": token,

@@ -1,7 +1,7 @@
 """Runs that are signed with a login: short-lived tokens are renewed while the load goes on.
 
 A real azure-identity gets its tokens of a stand-in for a managed identity. Azurite takes them over
-TLS, and refuses them when they have expired. What the runs leave behind holds no token.
+TLS. What the runs leave behind holds no token.
 """
 
 from __future__ import annotations
