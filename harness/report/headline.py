@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.measure.record.enforced import LIMITS
-from harness.measure.record.measured import OperationPart, PartitionPart
+from harness.measure.record.measured import AT_LEAST, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
@@ -12,7 +12,6 @@ from harness.model.outcome import Scope
 from harness.profile.load.search import limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
-    AT_LEAST,
     account_limit,
     account_rate,
     busiest,
@@ -171,10 +170,11 @@ def _account_throttled(record: RunRecord) -> str:
             return f"Account {names[0]} was throttled."
         return f"{len(names):,} of {counted(len(record.accounts), 'account')} were throttled."
     rate, limit = account_rate(record), account_limit(record)
-    reached = f"{judged_sign(record)}{number(rate)} {unit_of(record)}"
+    sign = judged_sign(record)
+    reached = f"{sign}{number(rate)} {unit_of(record)}"
     if limit is not None:
-        word = limit_word(record, "account")
-        reached += f", {percent(rate / limit)} of its {word} of {number(limit)}"
+        of = f"its {limit_word(record, 'account')} of {number(limit)}"
+        reached += f", {percent(rate / limit, sign)} of {of}"
     return f"The account was throttled at {reached}."
 
 

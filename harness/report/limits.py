@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.measured import (
+    AT_LEAST,
     AccountLoadPart,
     OperationPart,
     PartitionPart,
@@ -27,8 +28,6 @@ from harness.model.services.service import (
     Service,
 )
 
-AT_LEAST, AT_MOST, ABOUT = "≥", "≤", "~"
-"""The signs of bounds, and of a share of two bounds, which may be more or less."""
 _IN_FORCE = "limit in force"
 
 
@@ -131,20 +130,6 @@ def least(record: RunRecord, part: Any = None) -> str:
 def judged_sign(record: RunRecord, part: PartitionPart | None = None) -> str:
     """`least` of a judged rate. What a service charges is known exactly."""
     return least(record, part) if record.request_units is None else ""
-
-
-def share_sign(record: RunRecord, part: PartitionPart | None) -> str:
-    """The sign before a partition's share of the load.
-
-    Scans of a whole table are a part of the load, whatever partition they took entities of.
-    """
-    if part is None or record.request_units is not None or len(record.partitions) == 1:
-        return ""
-    parts = (*record.partitions, *filter(None, (record.partitions_folded,)))
-    others = any(is_lower_bound(record.operations, (), one) for one in parts if one.key != part.key)
-    if least(record, part):
-        return ABOUT if others else AT_LEAST
-    return AT_MOST if others else ""
 
 
 def account_rate(record: RunRecord) -> float:

@@ -14,7 +14,7 @@ from harness.measure.counts.latency import SPANS
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, StepPart
 from harness.measure.record.measured import EstimatePart, MessagesPart, PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
-from harness.measure.record.record import RunRecord
+from harness.measure.record.record import RunRecord, share_sign
 from harness.measure.verdict.verdict import LIMITERS
 from harness.model.figures import counted, data_size, listed, milliseconds, number, of_core, percent
 from harness.model.partition import Partition
@@ -33,7 +33,6 @@ from harness.report.limits import (
     limited_rates,
     partition_limits,
     raised_mark,
-    share_sign,
     target_word,
     whose,
 )

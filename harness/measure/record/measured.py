@@ -389,6 +389,12 @@ class PartitionPart(RecordPart):
         return self.partition._replace(key=WHOLE_TABLE) in scanned
 
 
+AT_LEAST, AT_MOST, ABOUT = "≥", "≤", "~"
+"""The signs of bounds, and of a share of two bounds, which may be more or less."""
+INVERSE = {AT_LEAST: AT_MOST, AT_MOST: AT_LEAST, ABOUT: ABOUT, "": ""}
+"""The sign of what becomes less where a figure with this sign becomes more."""
+
+
 def is_lower_bound(
     operations: Sequence[OperationPart],
     partitions: tuple[PartitionPart, ...],

@@ -12,7 +12,7 @@ import pydantic
 
 from harness.measure.record.findings import RecordPart
 from harness.model.figures import agreed, counted
-from harness.model.operation import Kind
+from harness.model.operation import FOLDED, Kind
 
 _Count = Annotated[int, pydantic.Field(ge=0)]
 _Percent = Annotated[float, pydantic.Field(ge=0)]
@@ -164,3 +164,10 @@ class WatchedPart(RecordPart):
     clients: tuple[ClientPart, ...] = ()
     gateway_cpu_percent: _Percent = 0.0
     gateway_busy_share: _Percent = 0.0
+
+    @property
+    def senders(self) -> str:
+        """How many clients sent requests: ``3 clients``, ``more than 20 clients``."""
+        known = [client for client in self.clients if client.user_agent != FOLDED]
+        more = "more than " if len(known) < len(self.clients) else ""
+        return f"{more}{counted(len(known), 'client')}"

@@ -32,6 +32,9 @@ from harness.measure.record.findings import (
     VerdictPart,
 )
 from harness.measure.record.measured import (
+    ABOUT,
+    AT_LEAST,
+    AT_MOST,
     AccountLoadPart,
     AccountPart,
     CountsPart,
@@ -42,6 +45,7 @@ from harness.measure.record.measured import (
     OptionalRequestUnits,
     PartitionPart,
     SeriesPart,
+    is_lower_bound,
 )
 from harness.measure.record.origin import ReplayPart, WatchedPart
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
@@ -331,3 +335,17 @@ def _require_figures(value: Any, place: tuple[str, ...]) -> None:
         if not least <= abs(value) <= most:
             where = cut(".".join(place))
             raise RecordError(f"not a run record: {where}: the number is out of range")
+
+
+def share_sign(record: RunRecord, part: PartitionPart | None) -> str:
+    """The sign before a partition's share of the load.
+
+    Scans of a whole table are a part of the load, whatever partition they took entities of.
+    """
+    if part is None or record.request_units is not None or len(record.partitions) == 1:
+        return ""
+    parts = (*record.partitions, *filter(None, (record.partitions_folded,)))
+    others = any(is_lower_bound(record.operations, (), one) for one in parts if one.key != part.key)
+    if is_lower_bound(record.operations, record.partitions, part):
+        return ABOUT if others else AT_LEAST
+    return AT_MOST if others else ""

@@ -22,7 +22,6 @@ from harness.model.figures import (
     percent,
     some,
 )
-from harness.model.operation import FOLDED
 from harness.model.outcome import REGULAR_STATUSES, Fault, Outcome, Scope, throttled_of
 from harness.model.partition import Partition
 from harness.model.services.service import CountedUnit
@@ -414,9 +413,7 @@ def _application(evidence: Evidence) -> Iterator[str]:
             "a retry repeats; retries of them count as operations of their own"
         )
     if len(watched.clients) > 1:
-        known = [client for client in watched.clients if client.user_agent != FOLDED]
-        more = "more than " if len(known) < len(watched.clients) else ""
-        yield f"{more}{counted(len(known), 'client')} (user agents) sent requests"
+        yield f"{watched.senders} (user agents) sent requests"
 
 
 def of_generator(evidence: Evidence) -> Iterator[str]:

@@ -13,7 +13,7 @@ from harness.measure.record.behaviour import QueriesPart, TableBehaviourPart, Wr
 from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import PredictionPart
 from harness.measure.record.measured import PartitionPart, RatesPart
-from harness.measure.record.record import RunRecord
+from harness.measure.record.record import RunRecord, share_sign
 from harness.measure.verdict.evidence import of_one_partition
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.key_shapes import needs_escaping
@@ -264,6 +264,14 @@ class Seen:
     def recorded(self) -> bool:
         """Whether it was read from the record of a run."""
         return self.record is not None
+
+    @property
+    def hottest_sign(self) -> str:
+        """Before the share of the hottest partition: that of a bound, or nothing."""
+        record, hottest = self.record, self.shares.hottest
+        parts = () if record is None else record.partitions
+        part = next((one for one in parts if one.key == hottest), None)
+        return "" if record is None else share_sign(record, part)
 
     @property
     def targets(self) -> Targets:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.measure.record.measured import ABOUT, AT_LEAST, INVERSE
+from harness.measure.verdict.evidence import AS_KNOWN
 from harness.model.figures import counted, listed, long_duration, number, percent
 from harness.model.services.service import LimitUnit
 from harness.profile.checks.seen import FEWEST_ROWS, REDACTED, GrowthSeen, Seen
@@ -86,13 +88,15 @@ def hot_partition(seen: Seen) -> Assessment | None:
     if not shares.hottest_share or seen.hot_row or growing or seen.hottest_service.store != "table":
         return None
     setting = "" if seen.loaded_partitions is None or seen.loaded_partitions > 1 else _PARTITIONS
-    share, reached = shares.hottest_share, shares.account_rate_at(seen.targets.partition)
+    share, sign = percent(shares.hottest_share, seen.hottest_sign), seen.hottest_sign
+    reached = f"{INVERSE[sign]}{number(shares.account_rate_at(seen.targets.partition))}"
     why = (
-        f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{percent(share)} "
+        f"Partition {shares.hottest!r} takes {'' if seen.recorded else 'about '}{share} "
         f"of the {'listed keys' if seen.keys_only else 'load'}"
     )
     if severity is Severity.FINE:
-        return fine(f"{why}, no more than its share.", setting=setting)
+        known = AS_KNOWN * (sign in (AT_LEAST, ABOUT))
+        return fine(f"{why}, no more than its share{known}.", setting=setting)
     most = seen.most_throttled
     if most is not None and {"partition", "throttling"} <= set(seen.limits):
         why = (
@@ -101,7 +105,7 @@ def hot_partition(seen: Seen) -> Assessment | None:
         )
         return Assessment(severity, why, setting)
     why += (
-        f". It reaches the {seen.targets.named('partition')} entities/s at {number(reached)} "
+        f". It reaches the {seen.targets.named('partition')} entities/s at {reached} "
         f"in total, before the account reaches its {seen.targets.named('account')}."
     )
     if seen.recorded:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from harness.measure.record.measured import ABOUT, AT_LEAST, AT_MOST
 from harness.measure.record.record import RunRecord
 from harness.measure.scatter import student
 from harness.measure.verdict.evidence import latency_doubt
@@ -15,7 +16,6 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
 from harness.model.sessions import session_named
 from harness.report.compare.measures import Measure
-from harness.report.limits import ABOUT, AT_LEAST, AT_MOST
 
 SAME_WITHIN = 0.05
 """A difference of single runs below this share of the larger value counts as none."""

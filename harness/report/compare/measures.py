@@ -12,16 +12,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.measure.record.measured import SeriesPart
+from harness.measure.record.measured import AT_LEAST, AT_MOST, SeriesPart
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
-from harness.measure.record.record import RunRecord
+from harness.measure.record.record import RunRecord, share_sign
 from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
 from harness.report.columns import at
 from harness.report.limits import (
-    AT_LEAST,
-    AT_MOST,
     account_limit,
     account_rate,
     counted_unit,
@@ -29,7 +27,6 @@ from harness.report.limits import (
     judged_sign,
     least,
     of_limit,
-    share_sign,
 )
 from harness.report.sentences import hottest, hottest_share
 

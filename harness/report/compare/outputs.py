@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.measure.record.findings import RecordPart
+from harness.measure.record.measured import INVERSE
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable
 from harness.model.figures import counted, listed, signed
@@ -21,7 +22,6 @@ from harness.report.compare.regressions import Judged
 from harness.report.export.markdown import code, table, text
 from harness.report.export.output import CommandOutput
 from harness.report.headline import headline, result_words
-from harness.report.limits import AT_LEAST, AT_MOST
 from harness.report.names import shortened
 from harness.report.passing import passing_of
 from harness.report.terminal.page import Cell, Page, grid, table_of
@@ -276,13 +276,10 @@ def changed(value: Values, reference: Values) -> str:
     if alike and value.sign:
         # Of two bounds either may be the larger one.
         return ""
-    sign = value.sign or _OF_REFERENCE.get(reference.sign, reference.sign)
+    sign = value.sign or INVERSE[reference.sign]
     if change + 1 >= MANY_TIMES:
         return f"{sign}x {change + 1:,.0f}"
     return f"{sign}{change:+.1%}" if abs(change) < 0.0995 else f"{sign}{change:+,.0%}"
-
-
-_OF_REFERENCE = {AT_LEAST: AT_MOST, AT_MOST: AT_LEAST}
 
 
 def span_words(measure: Measure, values: Values) -> str:

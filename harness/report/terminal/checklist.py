@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.measure.record.findings import PredictionPart, RecordPart
+from harness.measure.record.measured import INVERSE
 from harness.measure.record.record import RunRecord
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
@@ -168,17 +169,18 @@ def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
     named = [f"{part.kind} {percent(part.count / total)}" for part in often[:_MOST_NAMED]]
     if len(often) > _MOST_NAMED:
         named.append(f"{len(often) - _MOST_NAMED} more")
-    counts, behaviour, unit = record.counts, record.behaviour, record.endpoint.service.unit
+    counts, watched, unit = record.counts, record.watched, record.endpoint.service.unit
     best = number(record.account.entities_per_s.best_1s)
     rows = [
         ("operations", f"{counts.operations:,}: {', '.join(named)}"),
         ("requests", f"{counts.attempts:,}, {sum(record.throttled.values()):,} of them throttled"),
         (unit.many, f"{counts.entities:,}, best second {best} {unit.rate}"),
     ]
-    if behaviour is not None and behaviour.clients:
-        clients = counted(behaviour.clients, "client")
-        if behaviour.clients > 1:
-            clients += f"; {percent(behaviour.busiest_client)} of the operations from one of them"
+    if watched is not None and watched.clients:
+        clients = watched.senders
+        if len(watched.clients) > 1:
+            busiest = watched.clients[0].requests / max(1, watched.requests)
+            clients += f"; {percent(busiest)} of the requests from one of them"
         rows.append(("clients", clients))
     return tuple(rows)
 
@@ -194,7 +196,8 @@ def _shares(seen: Seen, page: Page, *, limited: bool) -> list[tuple[str, str]]:
     if prediction.hottest_share:
         name = partition_name(prediction.hottest, page.ascii_only)
         name = shortened(name, _NAME_WIDTH, page.ascii_only)
-        rows.append(("hottest partition", f"{name}: {percent(prediction.hottest_share)}"))
+        share = percent(prediction.hottest_share, seen.hottest_sign)
+        rows.append(("hottest partition", f"{name}: {share}"))
     place = prediction.hottest_range
     if place is not None and prediction.range_count > 1:
         share = f"1 of {prediction.range_count}: {percent(prediction.hottest_range_share)}"
@@ -219,7 +222,8 @@ def _first_limit(seen: Seen) -> str:
         return f"{limit}. Most of the load is in one range of keys, which one server may hold"
     return (
         f"this partition: it reaches its {targets.named('partition')} entities/s at "
-        f"{number(reached)} entities/s in total; the account's target is {account}"
+        f"{INVERSE[seen.hottest_sign]}{number(reached)} entities/s in total; the account's target "
+        f"is {account}"
     )
 
 

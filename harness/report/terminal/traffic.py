@@ -14,13 +14,12 @@ from rich.text import Text
 
 from harness.measure.counts.snapshot import CountedPartition, Snapshot
 from harness.measure.record.findings import RecordPart
-from harness.measure.record.measured import OperationPart, PartitionPart, is_lower_bound
+from harness.measure.record.measured import AT_LEAST, OperationPart, PartitionPart, is_lower_bound
 from harness.measure.record.over_time import HeatPart, KeyRangePart
 from harness.model.figures import counted, number, percent
 from harness.model.outcome import Outcome
 from harness.model.services.service import PUBLISHED
 from harness.report.export.output import CommandOutput
-from harness.report.limits import AT_LEAST
 from harness.report.names import partition_name
 from harness.report.terminal.page import (
     Cell,

@@ -115,6 +115,9 @@ def test_a_lower_bound_has_its_sign_in_the_headline_and_in_the_key_figures() -> 
     assert " took ≥" in headline(record)
     assert next(key_figures(record)).value.startswith("≥")
     assert printable(headline(record), ascii_only=True).count(">=") == 2
+    refused = altered(record, verdict=altered(record.verdict, result="throttled"), accounts=())
+    refused = altered(refused, verdict=altered(refused.verdict, limited_by="account"))
+    assert headline(refused).count("≥") == 2
 
     of_others = altered(hot, entities_by_kind={"insert": hot.entities})
     exact = altered(record, partitions=(of_others,))
