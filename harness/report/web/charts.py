@@ -193,7 +193,7 @@ def _of_messages(record: RunRecord) -> dict[str, Chart]:
     oldest = _course(record, "oldest message", "waiting", "s", ages)
     made = {
         "chart-messages": Chart(title="Backlog: messages put and not deleted", lines=[waiting]),
-        "chart-age": Chart(title="Age of the oldest message that was got", lines=[oldest]),
+        "chart-age": Chart(title="Age of the oldest message that was got, in s", lines=[oldest]),
     }
     return {name: over_run(record, chart) for name, chart in made.items()}
 

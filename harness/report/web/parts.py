@@ -20,7 +20,14 @@ from harness.report import answers, columns, events, load_columns, sentences
 from harness.report.columns import Output
 from harness.report.events import stall_sentence
 from harness.report.headline import WARMING_UP, headline, is_warming_up, result_words
-from harness.report.limits import busiest, limit_word, partition_limit, target_of, unit_of
+from harness.report.limits import (
+    busiest,
+    limit_word,
+    partition_limit,
+    partition_limits,
+    target_of,
+    unit_of,
+)
 from harness.report.load_columns import throttled_attempts
 from harness.report.names import partition_name
 from harness.report.passing import is_unexplained, measured, passing_of
@@ -243,7 +250,7 @@ def _partitions(record: RunRecord, *, live: bool) -> str:
         last.append([name, *(figure_cell(column, folded) for column in figures)])
     unit = record.endpoint.service.unit
     rows = [([_partition(part, unit)], part) for part in shown]
-    notes = [BARS, *sentences.partition_notes(record)]
+    notes = [*([BARS] if partition_limits(record) else []), *sentences.partition_notes(record)]
     searched = "partitions" if len(rows) > 1 else ""
     return table_html(["partition"], figures, rows, notes, last=last, searched=searched)
 

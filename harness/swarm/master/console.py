@@ -260,7 +260,7 @@ class ConsoleMessages:
                 rows = f"nothing, because {trace} reads only what it writes"
             self.console.say(step(2, rows))
             return
-        into = f"the {plan.kind.store}s of {profile.scenario}"
+        into = f"the {plan.kind.store}{'s' * (len(plan.tables) > 1)} of {profile.scenario}"
         if profile.scenario is None:
             into = counted(profile.design.count, "partition")
         size = f"{profile.entity.size_bytes:,} B"
