@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
-from harness.endpoint.admin.stores import list_containers
+from harness.endpoint.admin.stores import list_stores
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.credential import EMULATOR_KEY
 from harness.measure.record.measured import OperationPart
@@ -149,7 +149,7 @@ def test_a_run_on_an_account_leaves_nothing_behind(
     assert announced < said.index(f"the container {record.endpoint.table} at {BLOB_HOST}")
     assert ("Signed with: Entra ID (managed identity" in said) == (name == "login")
     assert "Not cleaned up" not in process.said
-    assert list_containers(server.endpoint) == []
+    assert list_stores(server.endpoint) == []
 
 
 def test_a_spent_budget_ends_a_valid_run_on_blobs(

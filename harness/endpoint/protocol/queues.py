@@ -174,8 +174,8 @@ def _seconds(text: str) -> float:
         raise bad_answer(f"a time of a message is not one: {text[:40]!r}") from error
 
 
-def read_names(exchange: Exchange) -> tuple[Sequence[str], str]:
-    """The names in a page of a listing of queues, and the marker of the next; empty if last."""
+def read_names(exchange: Exchange, element: str) -> tuple[Sequence[str], str]:
+    """The names of an ``element`` of a page of a listing, and the marker of the next; or empty."""
     root = document_of(exchange.body, "EnumerationResults")
-    names = [queue.findtext("Name") or "" for queue in root.iterfind("Queues/Queue")]
+    names = [one.findtext("Name") or "" for one in root.iterfind(element)]
     return names, root.findtext("NextMarker") or ""

@@ -32,31 +32,18 @@ from harness.model.outcome import Outcome, Result
 from harness.model.services.blobs import READ_BYTES
 
 if TYPE_CHECKING:
-    from azure.storage.blob import BlobServiceClient, ContainerClient
+    from azure.storage.blob import ContainerClient
 
 
-@contextlib.contextmanager
-def _library() -> Iterator[None]:
+def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
+    """A client of a container, which is like a table; a `SetupError` if the library is missing."""
     try:
-        yield
+        from azure.storage.blob import ContainerClient
     except ModuleNotFoundError:
         raise SetupError(
             "session blob needs the package azure-storage-blob: run `pip install "
             "azure-storage-blob`, or install the harness with its extra [blob]"
         ) from None
-
-
-def account_client(endpoint: Endpoint, **options: Any) -> BlobServiceClient:
-    """A client of all containers; a `SetupError` if the library is missing."""
-    with _library():
-        from azure.storage.blob import BlobServiceClient
-    return BlobServiceClient(endpoint.url, **endpoint.credential.for_sdk(), **options)
-
-
-def container_client(endpoint: Endpoint, name: str, **options: Any) -> ContainerClient:
-    """A client of a container, which is like a table; a `SetupError` if the library is missing."""
-    with _library():
-        from azure.storage.blob import ContainerClient
     return ContainerClient(endpoint.url, name, **endpoint.credential.for_sdk(), **options)
 
 

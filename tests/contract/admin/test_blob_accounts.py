@@ -28,7 +28,7 @@ from harness.endpoint.admin.stores import (
     create_store,
     delete_store,
     leftovers,
-    list_containers,
+    list_stores,
     require_library,
 )
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
@@ -151,9 +151,9 @@ def test_each_credential_is_enough_for_a_run(
     assert (written.outcome, len(written.attempts)) == (Outcome.SUCCESS, 2), written.attempts
     read = session.execute(Operation(kind=Kind.QUERY, partition_key="p"))
     assert [line["RowKey"] for line in read.value] == ["a", "b"]
-    assert container in list_containers(endpoint, budget)
+    assert container in list_stores(endpoint, budget)
     delete_store(endpoint, container, budget)
-    assert container not in list_containers(endpoint)
+    assert container not in list_stores(endpoint)
     # Created, refused, blob created, appended, read, listed, deleted.
     assert budget.spent == 7
     assert bool(identity.issued) == (name == "login")
@@ -229,7 +229,7 @@ def test_containers_are_swept_like_tables(
     swept = json.loads(command(*at, "--json", "--delete", OLD))
     jsonschema.validate(swept, schema_of("sweep"))
     assert [(part["table"], part["deleted"]) for part in swept["tables"]] == [(OLD, True)]
-    assert list_containers(endpoint) == [other, new]
+    assert list_stores(endpoint) == [other, new]
     assert "no leftover containers older than 3600 s at" in command(*at)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from azure.data.tables import TableClient
 
-from harness.endpoint.admin.stores import create_container, delete_container
+from harness.endpoint.admin.stores import create_store, delete_store, require_library
 from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.endpoint import Endpoint
 from harness.endpoint.sessions.blob import container_client
@@ -68,7 +68,7 @@ def test_a_log_has_the_same_lines_in_both(
     endpoint: Endpoint, blobs: Endpoint, table: str, open_to: Callable[..., Any]
 ) -> None:
     """What both sessions counted is equal, and equal to what the table and the blobs hold."""
-    create_container(blobs, table, Budget())
+    create_store(blobs, table, Budget())
     budget = Budget()
     rows = open_to("sdk", endpoint, table)
     lines = open_to("blob", blobs, table, budget=budget)
@@ -96,8 +96,8 @@ def test_a_log_has_the_same_lines_in_both(
         (name, line["RowKey"]) for name, of in stored.items() for line in of
     )
     assert budget.spent == attempts
-    delete_container(blobs, table, Budget())
-    delete_container(blobs, table, Budget())
+    delete_store(blobs, table, Budget())
+    delete_store(blobs, table, Budget())
 
 
 def line_of(number: int, text: str = "x" * 60_000) -> Operation:
@@ -122,7 +122,7 @@ def range_of(first: int, end: int) -> Operation:
 
 def test_a_prefix_of_three_digits(blobs: Endpoint, table: str, open_to: Callable[..., Any]) -> None:
     """The names of blobs begin with three digits of a hash, and then the date."""
-    create_container(blobs, table, Budget())
+    create_store(blobs, table, Budget())
     session = open_to("blob", blobs, table)
     for operation in log(LogHashPrefix).loading():
         assert session.execute(operation).outcome is Outcome.SUCCESS
@@ -137,7 +137,7 @@ def test_a_large_blob_is_read_by_several_requests(
     blobs: Endpoint, table: str, open_to: Callable[..., Any]
 ) -> None:
     """Lines that the end of a request cuts are read whole, once."""
-    create_container(blobs, table, Budget())
+    create_store(blobs, table, Budget())
     session = open_to("blob", blobs, table)
     for number in range(150):
         assert session.execute(line_of(number)).outcome is Outcome.SUCCESS
@@ -163,7 +163,7 @@ def test_lines_that_are_not_where_they_should_be_are_not_taken_for_others(
     blobs: Endpoint, table: str, open_to: Callable[..., Any], lines: list[str], said: str
 ) -> None:
     """A range that cannot be read as bytes is an unexpected answer, which says why."""
-    create_container(blobs, table, Budget())
+    create_store(blobs, table, Budget())
     session = open_to("blob", blobs, table)
     for number, text in enumerate(lines):
         assert session.execute(line_of(number, text)).outcome is Outcome.SUCCESS
@@ -176,7 +176,7 @@ def test_lines_in_another_order_are_not_taken_for_the_range(
     blobs: Endpoint, table: str, open_to: Callable[..., Any]
 ) -> None:
     """Lines have the right length, and come from another place of the log."""
-    create_container(blobs, table, Budget())
+    create_store(blobs, table, Budget())
     session = open_to("blob", blobs, table)
     for number in (0, 3, 2, 1):
         assert session.execute(line_of(number, "a")).outcome is Outcome.SUCCESS
@@ -210,7 +210,7 @@ def test_a_missing_library_is_named(blobs: Endpoint, monkeypatch: pytest.MonkeyP
     """The sentence says what to install."""
     monkeypatch.setitem(sys.modules, "azure.storage.blob", None)
     with pytest.raises(SetupError, match=r"session blob needs .*pip install azure-storage-blob"):
-        create_container(blobs, "any", Budget())
+        require_library(blobs)
 
 
 def test_a_blob_that_exists_is_appended_to(

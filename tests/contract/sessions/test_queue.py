@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from harness.endpoint.accounts import accounts_from
 from harness.endpoint.admin.probe import check
-from harness.endpoint.admin.stores import create_queue, delete_queue, leftovers
+from harness.endpoint.admin.stores import create_store, delete_store, leftovers
 from harness.endpoint.azurite.process import start_azurite
 from harness.endpoint.credential import Sas, SharedKey
 from harness.endpoint.endpoint import Endpoint, as_kind
@@ -61,9 +61,9 @@ def queues() -> Iterator[Endpoint]:
 def run(queues: Endpoint) -> Iterator[str]:
     """The name of a run that has one queue."""
     name = f"contract{uuid.uuid4().hex[:16]}"
-    create_queue(queues, f"{name}-{QUEUE}", Budget())
+    create_store(queues, f"{name}-{QUEUE}", Budget())
     yield name
-    delete_queue(queues, f"{name}-{QUEUE}", Budget())
+    delete_store(queues, f"{name}-{QUEUE}", Budget())
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_a_queue_is_used_with_each_credential(
 def used(endpoint: Endpoint, open_to: Callable[..., Any]) -> None:
     name = f"contract{uuid.uuid4().hex[:16]}"
     check(endpoint)
-    create_queue(endpoint, f"{name}-{QUEUE}", Budget())
+    create_store(endpoint, f"{name}-{QUEUE}", Budget())
     session = open_to("queue", endpoint, name)
     assert session.execute(MAKE.put_message(QUEUE)).outcome is Outcome.SUCCESS
     [message] = messages_of(session.execute(MAKE.get_messages(QUEUE)))
@@ -256,9 +256,9 @@ def used(endpoint: Endpoint, open_to: Callable[..., Any]) -> None:
         MAKE.delete_message(QUEUE, message),
     ):
         assert session.execute(operation).outcome in (Outcome.SUCCESS, Outcome.PRECONDITION)
-    delete_queue(endpoint, f"{name}-{QUEUE}", Budget())
+    delete_store(endpoint, f"{name}-{QUEUE}", Budget())
     # A queue that is gone counts as deleted.
-    delete_queue(endpoint, f"{name}-{QUEUE}", Budget())
+    delete_store(endpoint, f"{name}-{QUEUE}", Budget())
 
 
 def test_a_refused_credential_is_a_sentence(queues: Endpoint) -> None:
@@ -274,7 +274,7 @@ def test_a_refused_credential_is_a_sentence(queues: Endpoint) -> None:
 def test_a_queue_that_exists_is_not_taken(queues: Endpoint, run: str) -> None:
     """It belongs to somebody else."""
     with pytest.raises(SetupError, match="exists already and does not belong to this run"):
-        create_queue(queues, f"{run}-{QUEUE}", Budget())
+        create_store(queues, f"{run}-{QUEUE}", Budget())
 
 
 def test_leftover_queues_are_old_and_ours(queues: Endpoint) -> None:
@@ -284,11 +284,11 @@ def test_leftover_queues_are_old_and_ours(queues: Endpoint) -> None:
     new = f"stress{now:%Y%m%dt%H%M%Sz}0badcafe-mail"
     others = ("stress-test", "stressed-out")
     for name in (old, new, *others):
-        create_queue(queues, name, Budget())
+        create_store(queues, name, Budget())
     assert list(leftovers(queues, now, 3600)) == [old]
     assert list(leftovers(queues, now, 0)) == [old, new]
     for name in (old, new, *others):
-        delete_queue(queues, name, Budget())
+        delete_store(queues, name, Budget())
 
 
 PUT = MAKE.put_message(QUEUE, "text")
