@@ -31,6 +31,8 @@ from harness.workload.scenarios.registry import SCENARIOS
 from harness.workload.scenarios.scenario import Scenario, Setting
 
 _TRIED_OPERATIONS = 300
+_TRIED_WRITES = 3_000
+"""Parts of transactions, after which no more operations are tried."""
 _TABLE_ENDING_CHARACTERS = 24
 _HARNESS = Path(__file__).resolve().parents[2]
 
@@ -106,16 +108,19 @@ def try_out(source: OperationSource, profile: Profile) -> None:
     A `SetupError` names file and line of code that raises, or an operation that would be refused.
     """
     with own_mistakes(profile.scenario or ""):
-        loading = itertools.islice(source.loading(), _TRIED_OPERATIONS)
-        tasks = itertools.islice(dry_run(source, profile), _TRIED_OPERATIONS)
-        for operation in itertools.chain(loading, (operation for _, operation in tasks)):
-            if not isinstance(operation, Operation):
-                raise SetupError(
-                    f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
-                    "operation"
-                )
-            if (problem := _problem(operation, source.tables)) is not None:
-                raise SetupError(f"scenario {profile.scenario}: {problem}")
+        for operations in (source.loading(), (made for _, made in dry_run(source, profile))):
+            writes = 0
+            for operation in itertools.islice(operations, _TRIED_OPERATIONS):
+                if not isinstance(operation, Operation):
+                    raise SetupError(
+                        f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
+                        "operation"
+                    )
+                if (problem := _problem(operation, source.tables)) is not None:
+                    raise SetupError(f"scenario {profile.scenario}: {problem}")
+                writes += len(operation.parts)
+                if writes > _TRIED_WRITES:
+                    break
 
 
 def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Operation]]:
