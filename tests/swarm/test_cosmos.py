@@ -39,14 +39,12 @@ def charged(process: LocustProcess) -> tuple[str, str]:
     return found[1], found[2]
 
 
-@pytest.mark.parametrize("session", ["sdk", "wire"])
-def test_request_units_are_equal_to_the_hundredth(
-    session: str, stress: Stress, tmp_path: Path
-) -> None:
+@pytest.mark.session
+def test_request_units_are_equal_to_the_hundredth(stress: Stress, tmp_path: Path) -> None:
     """Two workers' record has the charges of the gateway, by partition and in total."""
     limits = tmp_path / "mine.toml"
     limits.write_text(LIMITS, encoding="utf-8")
-    options = ("--throttling", str(limits), "--session", session, "--summary", "full")
+    options = ("--throttling", str(limits), "--summary", "full")
     process = stress(*QUICK, *LOAD, *forked(2), *options)
     process.wait()
     record: RunRecord = process.record

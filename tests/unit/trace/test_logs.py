@@ -7,6 +7,7 @@ import csv
 import gzip
 import html
 import io
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -351,25 +352,30 @@ def test_a_field_of_csv_may_have_line_breaks(tmp_path: Path) -> None:
     assert notes == ["Left out: 2 unreadable lines."]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "byte order mark": lambda data: codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8),
+    "gzip with byte order mark": lambda data: gzip.compress(
+        codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8)
+    ),
+    "UTF-16": lambda data: data.decode("utf-8-sig").encode("utf-16"),
+    "line ends of Windows": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+}
+
+
+READERS = ("json", "list", "csv", "classic 1.0")
+"""A format of each reader."""
+
+
 @pytest.mark.parametrize(
-    "packed",
-    [
-        gzip.compress,
-        lambda data: codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8),
-        lambda data: gzip.compress(codecs.BOM_UTF8 + data.removeprefix(codecs.BOM_UTF8)),
-        lambda data: data.decode("utf-8-sig").encode("utf-16"),
-        lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
-    ],
-    ids=["gzip", "byte order mark", "gzip with byte order mark", "UTF-16", "line ends of Windows"],
+    ("name", "packed"),
+    dict.fromkeys((*itertools.product(READERS, PACKED), *zip(FORMATS, itertools.cycle(PACKED)))),
 )
-def test_a_log_is_read_however_it_is_packed(
-    name: str, packed: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_log_is_read_however_it_is_packed(name: str, packed: str, tmp_path: Path) -> None:
     """Each entry is read, the first one too."""
     write, source = FORMATS[name]
     path = tmp_path / "log"
-    path.write_bytes(packed(write(REQUESTS).encode()))
+    path.write_bytes(PACKED[packed](write(REQUESTS).encode()))
     assert format_of(path) is source
     rows, notes = read(path)
     assert [row.shape.kind for row in rows] == KINDS

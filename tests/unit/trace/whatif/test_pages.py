@@ -66,7 +66,8 @@ def test_a_scan_has_the_pages_that_the_gateway_makes(
     rows = {key: rng.randint(1, most) for key in keys}
     scanned = sum(rows.values())
     every = [key for key in keys for _ in range(rows[key])]
-    drawn = [[key for key in every if rng.random() < returned] for _ in range(20)]
+    draws = 1 if returned == 1 else 20
+    drawn = [[key for key in every if rng.random() < returned] for _ in range(draws)]
     pages = [max(1, made_by(model, found)) for found in drawn]
     known = max(1, -(-int(scanned * returned) // MAX_PAGE_ENTITIES))
     one = ScannedRange(NewRange(WHOLE_TABLE), scanned, [*rows.items()], known, returned)
