@@ -29,9 +29,8 @@ from harness.endpoint.credential import EMULATOR_ACCOUNT, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
 from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
+from harness.metrics.export import OtlpExport, push, start_server
 from harness.metrics.exposition import Exposed
-from harness.metrics.otlp import OtlpExport
-from harness.metrics.server import push, start_server
 from harness.model.errors import printable_lines
 from harness.model.process import Clock, child_environment, epoch_now_s, steady_clock
 from harness.model.services import BESIDE, USUAL

@@ -22,9 +22,8 @@ from harness.endpoint.accounts import Accounts, Credentials
 from harness.endpoint.admin.housekeeping import Housekeeping
 from harness.endpoint.admin.probe import check
 from harness.endpoint.entra.login import FETCHED_WITHIN_S
+from harness.metrics.export import MetricsServer, OtlpExport, push, start_server
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
-from harness.metrics.otlp import OtlpExport
-from harness.metrics.server import MetricsServer, push, start_server
 from harness.model.auth_mode import LOGIN_MODE
 from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback

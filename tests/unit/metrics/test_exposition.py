@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
+from harness.metrics.export import push, start_server
 from harness.metrics.exposition import Exposed, RunState, partition_label
-from harness.metrics.server import push, start_server
 from harness.model.entity import key_problem
 from harness.model.errors import SetupError
 from harness.model.operation import WHOLE_TABLE, Kind, Operation

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.metrics.export import OtlpExport
 from harness.metrics.exposition import Exposed
-from harness.metrics.otlp import OtlpExport
 from harness.model.errors import SetupError
 from tests.support.metrics_page import WHOLE, received, rendered, series
 
