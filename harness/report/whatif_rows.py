@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
+from harness.measure.record.measured import ABOUT
 from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import marked, met_if_it_lasts
 from harness.model.figures import duration, multiple, number, percent
@@ -136,8 +137,8 @@ def _partitions(found: WhatIfRecord, part: SchemePart) -> str:
 def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
     if not part.hot:
         return "below 0.1%" if best_10s(part.partition_peaks).per_s else "n/a"
-    hottest = part.hot[0]
-    least, most = percent(hottest.at_least), percent(hottest.at_most)
+    hottest, sign = part.hot[0], ABOUT * part.price.scanned_is_lower_bound
+    least, most = percent(hottest.at_least, sign), percent(hottest.at_most, sign)
     return least if least == most else f"{least} to {most}"
 
 

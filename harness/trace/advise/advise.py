@@ -187,7 +187,7 @@ def _advised(
         found = calculated(busiest, tried, first_limits, False)
         return found.model_copy(update={"schemes": ranked((today.part, *found.schemes))})
 
-    traffic = tables.looked_at(traffic)
+    traffic, rows_said = tables.looked_at(traffic), bool(question.rows)
     own = tables.alone(traffic.table)
     # A first limit is met in the busiest seconds, so that these are enough to find it.
     busiest = tables.busiest(own)
@@ -200,7 +200,7 @@ def _advised(
         whole = _whole(calculated, own, found, ())
         bare = bare.model_copy(update={"found": whole})
         today = Trial(whole, whole.schemes[0])
-        fine = KeyEvidence(traffic=traffic, today=today, longer=longer)
+        fine = KeyEvidence(traffic=traffic, today=today, rows_said=rows_said, longer=longer)
         return bare.model_copy(update=conclusion(fine))
     tried = candidates(
         understanding,
@@ -253,6 +253,7 @@ def _advised(
         each_row=rows,
         each_row_helps=helps(rows, rough),
         splitting=next((one for one in split if helps(one, rough)), None),
+        rows_said=rows_said,
         longer=longer,
         tried=len(tried),
         simulated=len(chosen),

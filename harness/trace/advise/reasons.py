@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
+from harness.measure.record.measured import ABOUT
 from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.failures import MIXED_FROM
 from harness.measure.verdict.ranking import (
@@ -51,6 +52,7 @@ class KeyEvidence:
             better; None if no keys were tried.
         tried: Keys that were screened; ``simulated`` are those of them that were calculated.
         splitting: What keys that split transactions would bring; None if that would not help.
+        rows_said: It was said how many rows the table had.
         longer: Keys of a longer time, under which most queries over a range of PartitionKeys would
             read one partition.
     """
@@ -61,6 +63,7 @@ class KeyEvidence:
     each_row: Trial | None = None
     each_row_helps: bool = True
     splitting: Trial | None = None
+    rows_said: bool = False
     longer: Candidate | None = None
     tried: int = 0
     simulated: int = 0
@@ -101,9 +104,10 @@ def conclusion(evidence: KeyEvidence) -> dict[str, Any]:
         answer = KeyAnswer.UNKNOWN if headline == _ALIASES else KeyAnswer.NO_KEY
         reason += why
     if any(one.part.price.scanned_is_lower_bound for one in (today, best) if one is not None):
+        remedy = "" if evidence.rows_said else " --rows says how many a table had."
         reason.append(
-            "Figures with ≥ are lower bounds: queries may scan rows that the trace does not show. "
-            "--rows says how many a table had."
+            "Figures with ≥ are lower bounds: queries may scan rows that the trace does not "
+            f"show.{remedy}"
         )
     return {
         "answer": answer,
@@ -190,7 +194,9 @@ def _load(when: str, trial: Trial) -> str:
     served = marked(part, percent(peak.per_s / found.partition_per_s))
     hottest = Partition.named(peak.partition).key if peak.partition else ""
     hottest = "" if MADE_UP in hottest else hottest
-    share = f", and takes {percent(part.hot[0].at_least)} of the load" if part.hot else ""
+    # Of others the trace may show less, or more.
+    sign = ABOUT * part.price.scanned_is_lower_bound
+    share = f", and takes {percent(part.hot[0].at_least, sign)} of the load" if part.hot else ""
     if part.price.scanned_is_lower_bound and not trial.throttled:
         throttled = "nothing that the trace shows is throttled"
     elif part.once.throttled:
@@ -316,8 +322,8 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         if spread.found.physical is not None:
             whose, more = "the provisioned throughput is", "Provision more"
         return f"No key helps: {whose} what limits this traffic.", [
-            f"Even with a partition for every row {_share(spread)} would be throttled: {why}. "
-            f"{more}, {fewer}"
+            f"Requests would be throttled even with a partition for every row: {why}. {more}, "
+            f"{fewer}"
         ]
     if rows is not None and not evidence.each_row_helps and (hot := _hot_rows(rows, traffic)):
         share, names = hot

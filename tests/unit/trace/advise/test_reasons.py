@@ -54,7 +54,12 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     assert "≥ 0% throttled instead of ≥ 60%" in text
     assert "has ≥ 300 entities/s on average, ≥ 300% of what one serves" in text
     assert "the first limit is met at x 2 or before, that of a server" in text
+    assert "and takes ~100% of the load" in text
     assert "Figures with ≥ are lower bounds" in text
+    assert "--rows says how many a table had" in text
+    part = bounded(found.schemes[0])
+    given = KeyEvidence(traffic=TRAFFIC, today=Trial(found, part), rows_said=True)
+    assert "--rows" not in " ".join(conclusion(given)["reason"])
 
 
 def test_what_may_cost_more_or_less_is_said_so(tmp_path: Path) -> None:
