@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.measure.counts.redaction import Aliases
@@ -154,10 +154,10 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         "one JSON object, alone on standard output: `harness schema run`. Default: %(default)s.",
     )
     add(
-        "--out",
-        metavar="DIR",
-        default="out",
-        help="Folder for the results; each run gets its own folder in it. Default: %(default)s.",
+        "--stream",
+        metavar="FILE",
+        help="Write a JSON object a line to this file for each second of the load, about three "
+        "seconds later: `harness schema stream`. Further runs get a number, as with --trace.",
     )
     add(
         "--trace",
@@ -165,32 +165,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         help="Record every operation, without contents, in this new folder on the master; further "
         "runs of the same process get a number before the ending. `harness trace` shows it.",
     )
-    add(
-        "--trace-properties",
-        metavar="NAMES",
-        action=Joined,
-        help="With --trace: record the values of these properties too, of written entities and of "
-        "filters that compare them by eq; separated by commas. Can be repeated. Default: none.",
-    )
-    add(
-        "--stream",
-        metavar="FILE",
-        help="Write a JSON object a line to this file for each second of the load, about three "
-        "seconds later: `harness schema stream`. Further runs get a number, as with --trace.",
-    )
-    add(
-        "--redact-keys",
-        action="store_true",
-        help="Replace PartitionKeys, which can be personal data, with aliases in all output. "
-        "Aliases differ from run to run unless STRESS_REDACT_SECRET in the environment holds a "
-        "secret.",
-    )
-    add(
-        "--keep-prefixes",
-        action="store_true",
-        help="With --redact-keys: replace each word of a key separately, so that keys with a "
-        "common beginning, such as a date, have aliases with a common beginning.",
-    )
+    add_output_options(add)
     add(
         "--metrics-port",
         type=int,
@@ -199,29 +174,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         f"{METRICS_PORT}, or the next free port.",
     )
     add(
-        "--metrics-host",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="Address on which metrics are served. Default: %(default)s.",
-    )
-    add(
         "--metrics-linger",
         type=float,
         metavar="SECONDS",
         default=0.0,
         help="Keep serving metrics for this time after a headless run, so that Prometheus scrapes "
         "the last state. Default: %(default)s.",
-    )
-    add(
-        "--metrics-push",
-        metavar="URL",
-        help="Push the last state to this Prometheus Pushgateway when the run ends.",
-    )
-    add(
-        "--otlp",
-        metavar="URL",
-        help="Send the metrics to this OpenTelemetry receiver too, by OTLP over HTTP, every 5 s "
-        "and at the end. Needs the extra otlp.",
     )
 
     group = parser.add_argument_group(f"{prefix}web UI and workers")
@@ -242,6 +200,53 @@ def add_run_options(parser: argparse.ArgumentParser, *, locust: bool) -> None:
         type=swarm_name,
         help="Accept only workers that were started with the same name. Default: none; with "
         "--processes a random name, so that no other worker can join.",
+    )
+
+
+def add_output_options(add: Callable[..., object]) -> None:
+    """Add the options that runs and watches have in common, each by a call of ``add``."""
+    add(
+        "--trace-properties",
+        metavar="NAMES",
+        action=Joined,
+        help="With --trace: record the values of these properties too, of written entities and of "
+        "filters that compare them by eq; separated by commas. Can be repeated. Default: none.",
+    )
+    add(
+        "--out",
+        metavar="DIR",
+        default="out",
+        help="Folder for the results; each run gets its own folder in it. Default: %(default)s.",
+    )
+    add(
+        "--redact-keys",
+        action="store_true",
+        help="Replace PartitionKeys, which can be personal data, with aliases in all output. "
+        "Aliases differ from run to run unless STRESS_REDACT_SECRET in the environment holds a "
+        "secret.",
+    )
+    add(
+        "--keep-prefixes",
+        action="store_true",
+        help="With --redact-keys: replace each word of a key separately, so that keys with a "
+        "common beginning, such as a date, have aliases with a common beginning.",
+    )
+    add(
+        "--metrics-host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="Address on which metrics are served. Default: %(default)s.",
+    )
+    add(
+        "--metrics-push",
+        metavar="URL",
+        help="Push the last state to this Prometheus Pushgateway at the end.",
+    )
+    add(
+        "--otlp",
+        metavar="URL",
+        help="Send the metrics to this OpenTelemetry receiver too, by OTLP over HTTP, every 5 s "
+        "and at the end. Needs the extra otlp.",
     )
 
 

@@ -9,6 +9,7 @@ import re
 import secrets
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from harness.commands.common import ONE_OBJECT, duration, parsed_all, variable_name, whole_number
@@ -20,7 +21,7 @@ from harness.model.errors import SetupError
 from harness.model.hosts import is_loopback
 from harness.model.services import EMBEDDED
 from harness.model.services.service import Service
-from harness.options import Joined, aliases_from, traced_properties
+from harness.options import add_output_options, aliases_from, traced_properties
 from harness.profile.build.workload import conditions_of
 from harness.profile.profile_loader import resolve
 from harness.profile.settings.parts import EndpointSettings
@@ -168,35 +169,17 @@ class Watch:
         )
         group = parser.add_argument_group("output")
         group.add_argument(
-            "--out",
-            metavar="DIR",
-            default="out",
-            help="folder for the results (default: %(default)s)",
-        )
-        group.add_argument(
             "--trace",
             metavar="FOLDER",
             type=Path,
             help="record every operation, without contents, in this new folder: `harness trace`",
         )
-        group.add_argument(
-            "--trace-properties",
-            metavar="NAMES",
-            action=Joined,
-            help="with --trace: record the values of these properties too, of written entities and "
-            "of filters that compare them by eq; separated by commas, can be repeated",
-        )
-        group.add_argument(
-            "--redact-keys",
-            action="store_true",
-            help="replace PartitionKeys with aliases in all output",
-        )
-        group.add_argument(
-            "--keep-prefixes",
-            action="store_true",
-            help="with --redact-keys: keys with a common beginning, such as a date, have aliases "
-            "with a common beginning",
-        )
+
+        def add(option: str, *, help: str, **named: Any) -> None:
+            """Add an option of runs, in the style of this help."""
+            group.add_argument(option, help=help[0].lower() + help[1:].removesuffix("."), **named)
+
+        add_output_options(add)
         group.add_argument(
             "--page-port",
             metavar="PORT",
@@ -210,18 +193,6 @@ class Watch:
             type=int,
             default=0,
             help="port for Prometheus metrics; 0 turns them off (default: %(default)s)",
-        )
-        group.add_argument(
-            "--metrics-host",
-            metavar="ADDRESS",
-            default="127.0.0.1",
-            help="address on which metrics are served (default: %(default)s)",
-        )
-        group.add_argument(
-            "--metrics-push", metavar="URL", help="push the last state to this Pushgateway"
-        )
-        group.add_argument(
-            "--otlp", metavar="URL", help="send the metrics to this OpenTelemetry receiver (OTLP)"
         )
         group.add_argument(
             "--json",
