@@ -98,6 +98,10 @@ class TracedQuery(NamedTuple):
     def bounds(self) -> tuple[str | None, ...]:
         return (self.partition_from, self.partition_before, self.row_from, self.row_before)
 
+    def full(self, returned: int) -> bool:
+        """Whether it ended because it had returned as many entities as it asked for."""
+        return self.top is not None and returned >= self.top
+
 
 class TracedPart(NamedTuple):
     """One operation of a transaction; ``size`` are its bytes."""

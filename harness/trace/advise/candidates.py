@@ -244,13 +244,14 @@ def _periods(part: KeyPart) -> Iterator[_Piece]:
     if part.token.kind not in (TokenKind.DATE, TokenKind.TIME):
         return
     sample = part.values[:: max(1, len(part.values) // 50)]
-    for period in PERIODS:
-        take = function_named(period).of
-        made = {take(value) for value in sample}
-        if made.isdisjoint(sample) and 1 <= len(made) < len(sample):
-            yield _Piece(part, period, f"{period} of {part.name}")
     digits = _DIGITS_A_SECOND.get(part.token.form)
-    if digits is not None and len({len(value) for value in sample}) == 1:
+    if digits is None:
+        for period in PERIODS:
+            take = function_named(period).of
+            made = {take(value) for value in sample}
+            if made.isdisjoint(sample) and 1 <= len(made) < len(sample):
+                yield _Piece(part, period, f"{period} of {part.name}")
+    elif len({len(value) for value in sample}) == 1:
         for left, words in _COUNTED_PERIODS.items():
             first = len(sample[0]) - digits - left
             yield _Piece(part, f"first{first}", f"{words} of {part.name}")

@@ -105,7 +105,7 @@ class Selection:
         # Every row of the ranges passes what its keys show.
         compared = tuple(name for name in query.compared if name not in found.in_keys)
         entities = row.entities if compared or not found.narrowed else max(1, row.returned)
-        top = query.top if found.exact else None
+        top = query.top if found.exact and found.ordered else None
         if top is None and by_page(self._head) and not found.limited:
             top = _EVERY_PAGE
         for place, one in enumerate(found.ranges):

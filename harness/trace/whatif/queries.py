@@ -73,6 +73,7 @@ class TreatedQuery:
         kept: It keeps its keys, and finds the same rows.
         exact: The ranges hold no other rows than those of the recorded query, but for partitions
             whose keys begin with its own.
+        ordered: Each range has the rows in the recorded order, so that the first ones are the same.
         ranged: It needs a range of partitions, and needed one partition before.
         narrowed: Keys are made of values that its filter demands, so that the ranges hold a part of
             the rows of the recorded query.
@@ -84,6 +85,7 @@ class TreatedQuery:
     ranges: tuple[NewRange, ...]
     kept: bool = False
     exact: bool = False
+    ordered: bool = True
     unknown: bool = False
     unmatched: bool = False
     ranged: bool = False
@@ -104,7 +106,7 @@ class TreatedQuery:
         Otherwise those may be others, so that all are read.
         """
         plain = not (self.spread or self.narrowed or self.continued)
-        return self.kept or (self.exact and plain)
+        return self.kept or (self.exact and self.ordered and plain)
 
     @property
     def counted(self) -> bool:
@@ -137,7 +139,7 @@ def treated(
     if query.continued_at is None or found.limited:
         return found
     found = treated(scheme, table, partition_key, query._replace(continued_at=None))
-    if query.top is None or found.narrowed or not found.exact:
+    if query.top is None or found.narrowed or not (found.exact and found.ordered):
         return dataclasses.replace(found, ranges=())
     return dataclasses.replace(found, continued=True)
 
@@ -216,11 +218,20 @@ def _of_rows(
     apart = PARTITION_KEY in named or named >= groups > set()
     if whole:
         ranges = [NewRange(key, None, None, row_from, row_before) for key in keys]
-        return TreatedQuery(tuple(ranges), exact=kept_order and apart, unbounded=not kept_order)
+        return TreatedQuery(
+            tuple(ranges),
+            exact=kept_order and apart,
+            ordered=rows.keeps_row_order,
+            unbounded=not kept_order,
+        )
     ranges = [_of_prefix(key) for key in keys]
     scan = NewRange(WHOLE_TABLE) in ranges
     return TreatedQuery(
-        tuple(ranges), exact=not bounded and apart and not scan, ranged=not scan, scan=scan
+        tuple(ranges),
+        exact=not bounded and apart and not scan,
+        ordered=scheme.keeps_row_order and not scan,
+        ranged=not scan,
+        scan=scan,
     )
 
 

@@ -106,16 +106,20 @@ class RowScan(NamedTuple):
 
     Attributes:
         keys: First PartitionKey and the one before which a query over several partitions ends.
+        full: It ends after as many as it asked for, which others are where one of them is missing.
     """
 
     row_from: str | None
     row_before: str | None
     each: float
     keys: tuple[str | None, str | None] = (None, None)
+    full: bool = False
 
     def finds(self, row: str) -> bool:
+        """Whether it scans more, or less, if there is such a row, or is not."""
         first, before = self.row_from, self.row_before
-        return (first is None or row >= first) and (before is None or row < before)
+        inside = (first is None or row >= first) and (before is None or row < before)
+        return inside and not self.full
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -182,7 +186,8 @@ class Effects:
             found = batch.entities[at]
             each = self.amounts[at] / found if found else self.each
             keys = query.partition_from, query.partition_before
-            return RowScan(query.row_from, query.row_before, each, keys)
+            full = query.full(batch.returned[at])
+            return RowScan(query.row_from, query.row_before, each, keys, full)
         if not isinstance(detail, TracedParts) or not isinstance(known, tuple):
             return None
         written, added, removed = [], [], []
@@ -231,8 +236,6 @@ class MissingRows:
     def in_scan(self, place: Place, key: str, scan: RowScan) -> int:
         """How many rows fewer a query finds than it did when it was recorded."""
         rows = self._rows.get((place, key), {})
-        if scan.row_from is scan.row_before is None:
-            return sum(rows.values())
         return sum(number for row, number in rows.items() if scan.finds(row))
 
     def shift(self, place: Place, key: str, row: str, by: int) -> None:

@@ -26,6 +26,7 @@ class ScannedRange(NamedTuple):
     Attributes:
         shares: Entities by PartitionKey, as far as these are told apart.
         returned: Share of the entities that it returns; 0 if its pages ended at servers already.
+        full: As of a `RowScan`.
     """
 
     one: NewRange
@@ -33,6 +34,7 @@ class ScannedRange(NamedTuple):
     shares: Shares
     pages: int
     returned: float
+    full: bool
 
     def in_pages(self, page_s: float, table: str) -> PagedScan:
         """The pages, which read partitions one after the other; each takes ``page_s``."""
@@ -52,7 +54,8 @@ class ScannedRange(NamedTuple):
             pages.append(ScanPage(of_own, tuple(shares)))
         first = self.shares[0][0] if self.shares else self.one.partition_from
         keys = first or "", self.one.partition_before
-        return PagedScan.of(tuple(pages), page_s, keys, self.returned * self.one.several)
+        returned = self.returned * self.one.several
+        return PagedScan.of(tuple(pages), page_s, keys, returned, full=self.full)
 
 
 class ScannedRows:
@@ -120,7 +123,7 @@ class ScannedRows:
         if query.continued_at is not None:
             # What another reading has read already began there as well.
             since = self._paged.get(page, self._paged.get(pages_of_it, 0))
-        full = top is not None and returned >= top
+        full = query.full(returned) and found.ordered
         if not ranges:
             whole, sure = 0, sure and not found.narrowed
         elif found.narrowed:
@@ -164,7 +167,7 @@ class ScannedRows:
                 shares = [(key, rows * part // number) for key, rows in shares]
             elif part < number and (shares := _section(shares, since, part, number)):
                 one = one._replace(partition_before=shares[-1][0] + BETWEEN)
-            scanned.append(ScannedRange(one, part, shares, pages, on_servers))
+            scanned.append(ScannedRange(one, part, shares, pages, on_servers, full))
         return scanned, sure
 
 

@@ -27,13 +27,15 @@ from harness.model.figures import listed
 from harness.model.files import mistake, mistakes_error, read_toml_file
 from harness.trace.operations import RecordedValues
 from harness.workload.keys.beginnings import Beginning, of_pattern
-from harness.workload.keys.template import Reference, Template, parse_template
+from harness.workload.keys.template import PERIODS, Reference, Template, parse_template
 
 LONGEST_PATTERN = 1000
 _MOST_LISTED = 10
 PARTITION_KEY, ROW_KEY = "partition_key", "row_key"
 _KEYS = frozenset((PARTITION_KEY, ROW_KEY))
 _EVEN = frozenset(("bucket", "hash", "random", "guid"))
+_BEGINNINGS = frozenset(("", "first", *PERIODS))
+"""Functions that keep the order of values."""
 _NO_GROUP = re.compile(r"there is no group '(\w+)'")
 
 Rows = dict[str, dict[str, list[str]]]
@@ -117,6 +119,20 @@ class Scheme:
         self.keeps_entities = self.keeps_row_key and partition_key.tells_apart and all_replaced
         self.keeps_partitions = self.keeps_entities and not partition_key.by_row
         self.identity = self.keeps_partitions and partition_key.text == f"{{{PARTITION_KEY}}}"
+
+    @property
+    def keeps_row_order(self) -> bool:
+        """Whether rows of one recorded partition that are in several keep their order over these.
+
+        They do if nothing but what their RowKeys begin with says in which one they are.
+        """
+        if not self.row_template.keeps_row_order or len(self.partition_template.by_row) != 1:
+            return False
+        [part] = self.partition_template.by_row
+        pattern = self.patterns.get(ROW_KEY)
+        first = next(iter(pattern.groupindex), ROW_KEY) if pattern else ROW_KEY
+        begins = part.names in ((ROW_KEY,), (first,))
+        return begins and part.function.name in _BEGINNINGS
 
     def __reduce__(self) -> tuple[object, ...]:
         return parse_scheme, (self.name, self._content, self.name)

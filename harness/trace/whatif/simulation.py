@@ -187,8 +187,8 @@ class Simulation:
         effect = None if origin is None else origin[0].of(origin[1])
         scan = effect if isinstance(effect, RowScan) else None
         own, rows = 0, {}
-        if several:
-            known = entities if type(entities) is PagedScan else scan
+        known = entities if type(entities) is PagedScan else scan
+        if several and not (known is not None and known.full):
             keys = (None, None) if known is None else known.keys
             rows = self._arrivals.in_table(place[0], since_s, now_s, keys)
         elif scan is not None and origin is not None:
@@ -290,7 +290,8 @@ class Simulation:
         now_s, _, place, attempt, _, _, origin = request
         storage, page = self._model.storage, paged.pages[0]
         assert storage is not None
-        net, late = self._missing.net, attempt > 1
+        net = {} if paged.full else self._missing.net
+        late = attempt > 1
         takes = [
             (at, max(0, count - net.get(at, 0)))
             for at, count in page.shares

@@ -76,12 +76,14 @@ class PagedScan(int):
         page_s: How long a page takes.
         keys: The first PartitionKey that it may find, and the end of what it finds.
         returned: Share of its entities that it returns; 0 if it has no pages but those.
+        full: As of a `RowScan`.
     """
 
     pages: tuple[ScanPage, ...]
     page_s: float
     keys: tuple[str, str | None]
     returned: float
+    full: bool
 
     @classmethod
     def of(
@@ -90,9 +92,12 @@ class PagedScan(int):
         page_s: float,
         keys: tuple[str, str | None] = ("", None),
         returned: float = 0.0,
+        *,
+        full: bool = False,
     ) -> PagedScan:
         paged = cls(sum(page.own for page in pages))
         paged.pages, paged.page_s, paged.keys, paged.returned = pages, page_s, keys, returned
+        paged.full = full
         return paged
 
     @property
@@ -103,7 +108,7 @@ class PagedScan(int):
             return None
         if shares := pages[0].shares:
             first = shares[0][0][1] or ""
-        return PagedScan.of(pages, self.page_s, (first, before))
+        return PagedScan.of(pages, self.page_s, (first, before), full=self.full)
 
     def more_pages(self, borders: Sequence[str]) -> int:
         """How many pages more it has, because each ends where the table is on another server.

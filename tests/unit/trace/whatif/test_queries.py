@@ -131,6 +131,33 @@ def test_a_query_finds_under_new_keys_what_it_found(
             assert not ranges
 
 
+@given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, BOUNDS)
+def test_the_first_rows_of_an_ordered_range_are_the_first_ones(
+    content: dict[str, Any], rows: set[Key], partition: str, first: str | None
+) -> None:
+    """So that a query may end after as many; where buckets mix the rows it has to read them all."""
+    mine = scheme(content)
+    asked = treated(mine, "", partition, query := TracedQuery(row_from=first, top=1))
+    new = {row: moved for row in found(rows, partition, query) if (moved := mine.keys(*row))}
+    for one in asked.ranges if asked.ordered and not asked.kept else ():
+        inside = sorted(row for row, moved in new.items() if holds(one, moved))
+        assert sorted(inside, key=new.__getitem__) == inside
+
+
+@pytest.mark.parametrize(
+    ("partition_key", "ordered"),
+    [
+        ("{partition_key}_{row_key:day}", True),
+        ("{partition_key}_{row_key:day}-{row_key:bucket4}", False),
+    ],
+)
+def test_buckets_behind_a_time_mix_the_newest_rows(partition_key: str, ordered: bool) -> None:
+    """The newest row of a partition is in any of the buckets of a day."""
+    mine = scheme({"keys": {"partition_key": partition_key}})
+    asked = treated(mine, "", "a1", TracedQuery(top=1))
+    assert (asked.ordered, asked.limited) == (ordered, ordered)
+
+
 @given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, QUERIES)
 def test_the_gateway_scans_what_is_counted(
     content: dict[str, Any], rows: set[Key], partition: str, query: TracedQuery

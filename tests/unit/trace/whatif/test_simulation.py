@@ -24,6 +24,7 @@ from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.report.terminal.page import Page
 from harness.report.web.key_pages import whatif_page
 from harness.report.whatif import best_of, whatif_text
+from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.whatif.projection import WINDOWS_S, Peaks
 from harness.trace.whatif.scheme import parse_scheme
@@ -31,7 +32,7 @@ from harness.trace.whatif.simulation import FIRST, MOST_WAIT_S, Request, Simulat
 from harness.trace.whatif.whatif import what_if
 from harness.workload.retry import ScheduledBackoff
 from tests.support.results import done
-from tests.support.traced import STARTED_S, trace_of
+from tests.support.traced import STARTED_S, trace_of, traced
 
 LIMITS = GatewayLimits(
     partition=Rate(entities_per_s=100.0),
@@ -222,6 +223,22 @@ def test_the_first_limit_is_that_of_a_sustained_load(rate: float, tmp_path: Path
     assert (first.rule, first.partition) == ("partition", "p")
     assert first.factor == pytest.approx(10, rel=0.1)
     assert first.per_s == pytest.approx(100, rel=0.15)
+
+
+def test_a_query_of_the_newest_rows_reads_others_where_these_are_missing(tmp_path: Path) -> None:
+    """Each takes ten from the bucket of its partition, also where most writes are refused."""
+    query = traced(Kind.QUERY, "p", None, entities=10, returned=10, detail=TracedQuery(top=10))
+    rows = [
+        one._replace(at_ms=1000 + 97 * place)
+        for place in range(100)
+        for one in (traced(Kind.INSERT, "p", f"r{place:04}"), query)
+    ]
+    bucket, refused = Bucket(10.0, 1.0, 1.0), 0
+    for row in rows:
+        refused += not bucket.admit(1, row.entities, row.at_ms / 1000)
+    limits = GatewayLimits(partition=Rate(entities_per_s=10.0))
+    found = calculated(trace_of(tmp_path / "newest.parquet", rows), limits=limits)
+    assert found.schemes[0].once.throttled == refused > len(rows) / 2
 
 
 def test_a_trace_without_traffic_is_refused(tmp_path: Path) -> None:
