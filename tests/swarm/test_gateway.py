@@ -225,6 +225,6 @@ def test_a_gateway_is_looked_for_before_each_run(stress: Stress, limits: str) ->
         first = run(1)
     with start_azurite(port=port):
         second = run(2)
-    assert (first.endpoint.kind, second.endpoint.kind) == ("gateway", "azurite")
+    assert (first.endpoint.kind, second.endpoint.kind) == ("gateway-alone", "azurite")
     assert first.enforced is not None
     assert second.enforced is None

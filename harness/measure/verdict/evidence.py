@@ -106,7 +106,7 @@ class Untargeted:
     Attributes:
         alone: Whether it asked for nothing else.
         told: The requests, and the partition with most of them, as a sentence if any.
-        refused: What was throttled, likewise, with a blank before it.
+        refused: What was throttled, where that is not all, likewise, with a blank before it.
     """
 
     alone: bool = False
@@ -132,9 +132,10 @@ def untargeted_in(whole: Snapshot, targeted: Snapshot) -> Untargeted:
     if most is not None and most.entities:
         told += f", up to {number(most.entities_per_s.best_1s)} in a second for {most.key!r}"
     refused, of = whole.throttled - targeted.throttled, counted(attempts, "attempt")
-    was = f" {refused:,} of {of} on {who} {agreed(refused, 'was', 'were')} throttled."
+    alone = not targeted.counts.attempts
+    was = f" {refused:,} of {of} on {who} {agreed(refused, 'was', 'were')} throttled." * (not alone)
     return Untargeted(
-        alone=not targeted.counts.attempts,
+        alone=alone,
         told=(f"{told}. The documents name no target for {who}.",),
         refused=f"{was} No limit of {who} is known." if refused else "",
     )

@@ -104,8 +104,8 @@ def test_throttled_blobs_are_told_apart(watch: Callable[..., Any], tmp_path: Pat
     assert watching.end() == 0, watching.stderr
     verdict = watching.record["verdict"]
     assert verdict["result"] == "no_target"
-    assert "the documents name none for blobs." in verdict["sentence"]
-    assert "attempts on blobs were throttled. No limit of blobs is known." in verdict["sentence"]
+    assert verdict["sentence"].startswith("No target: the documents name none for blobs.")
+    assert verdict["sentence"].endswith("%). No limit of blobs is known.")
 
 
 def test_blobs_of_an_account_and_key_pass_the_proxy(watch: Callable[..., Any]) -> None:
