@@ -2,16 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import queue
 import socket
+import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from harness.gateway.process import GatewayProcess
+from harness.gateway.limits import GatewayLimits
+from harness.gateway.process import read_counters
+from harness.gateway.server import new_event_loop, serve
 
-StartGateway = Callable[..., GatewayProcess]
-Connect = Callable[[GatewayProcess], socket.socket]
+_WITHIN_S = 20.0
+
+
+class Gateway(Protocol):
+    """A gateway that listens, in whatever process."""
+
+    @property
+    def url(self) -> str: ...
+
+    def counters(self) -> bytes: ...
+
+
+StartGateway = Callable[..., Gateway]
+Connect = Callable[[Gateway], socket.socket]
+
+
+class GatewayThread:
+    """The gateway as a thread of this process, which it costs little to start."""
+
+    def __init__(self, upstream: str, limits: GatewayLimits) -> None:
+        self._begun: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+        self._loop = new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, args=(upstream, limits), daemon=True)
+        self._thread.start()
+        begun = self._begun.get(timeout=_WITHIN_S)
+        if isinstance(begun, Exception):
+            raise begun
+        self.url = begun
+
+    def counters(self) -> bytes:
+        return read_counters(self.url)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(_WITHIN_S)
+        assert not self._thread.is_alive()
+
+    def _run(self, upstream: str, limits: GatewayLimits) -> None:
+        serving = serve(
+            upstream=upstream,
+            listen="127.0.0.1:0",
+            limits=limits,
+            ready=self._begun.put,
+            stop=self._stop,
+        )
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(serving)
+            except Exception as error:
+                self._begun.put(error)
 
 
 TARGET = "/account/table(PartitionKey='p',RowKey='r')"
@@ -38,7 +92,7 @@ def all_of(connection: socket.socket) -> tuple[bytes, str]:
 class Told:
     """A gateway's truth page."""
 
-    def __init__(self, gateway: GatewayProcess) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self.page: dict[str, Any] = json.loads(gateway.counters())
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from azure.data.tables import TableClient, TableServiceClient
 
 from harness.endpoint.azurite.process import AzuriteProcess
 from harness.endpoint.endpoint import Endpoint, emulator_endpoint
-from harness.gateway.process import GatewayProcess, start_gateway
-from tests.support.gateways import Connect, StartGateway
+from harness.gateway.limits import load_limits
+from tests.support.gateways import Connect, Gateway, GatewayThread, StartGateway
 from tests.support.sdk import named_key
 
 WIDE = "[partition]\nentities_per_s = 1e6\n[account]\nentities_per_s = 1e6\n"
@@ -25,13 +25,13 @@ WIDE += "[servers]\nentities_per_s = 1e6\n"
 @pytest.fixture
 def gateway_to(azurite: AzuriteProcess, tmp_path: Path) -> Iterator[StartGateway]:
     """Starts gateways with limits in TOML, before Azurite where nothing else is said."""
-    started: list[GatewayProcess] = []
+    started: list[GatewayThread] = []
 
-    def start(limits: str = WIDE, upstream: str | None = None, **said: Any) -> GatewayProcess:
+    def start(limits: str = WIDE, upstream: str | None = None) -> GatewayThread:
         file = tmp_path / f"limits{len(started)}.toml"
         file.write_text(limits, encoding="utf-8")
         behind = f"http://{azurite.endpoint.host}" if upstream is None else upstream
-        started.append(start_gateway(upstream=behind, limits=file, **said))
+        started.append(GatewayThread(behind, load_limits(file)))
         return started[-1]
 
     yield start
@@ -48,7 +48,7 @@ def client_of(
     credential = named_key(endpoint)
     opened: list[TableClient] = []
 
-    def open_it(gateway: GatewayProcess | None, **said: Any) -> TableClient:
+    def open_it(gateway: Gateway | None, **said: Any) -> TableClient:
         reached = endpoint if gateway is None else emulator_endpoint(gateway.url)
         opened.append(TableClient(reached.url, name, credential=credential, **said))
         return opened[-1]
@@ -66,7 +66,7 @@ def connect() -> Iterator[Connect]:
     """Opens raw connections."""
     opened: list[socket.socket] = []
 
-    def open_it(gateway: GatewayProcess) -> socket.socket:
+    def open_it(gateway: Gateway) -> socket.socket:
         port = int(gateway.url.rpartition(":")[2])
         opened.append(socket.create_connection(("127.0.0.1", port), timeout=10.0))
         return opened[-1]

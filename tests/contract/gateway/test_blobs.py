@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,9 +22,9 @@ from azure.storage.blob import (
 
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import emulator_endpoint
-from harness.gateway.process import GatewayProcess
+from harness.gateway.process import GatewayProcess, start_gateway
 from tests.contract.gateway.conftest import WIDE
-from tests.support.gateways import StartGateway, Told
+from tests.support.gateways import Told
 from tests.support.sdk import account_key
 
 pytestmark = pytest.mark.azurite
@@ -44,13 +45,15 @@ def blobs() -> Iterator[AzuriteProcess]:
 
 
 @pytest.fixture
-def gateway(gateway_to: StartGateway, blobs: AzuriteProcess) -> GatewayProcess:
-    """A gateway before it, which knows from an answer that these are blobs."""
-    started = gateway_to(WIDE, upstream=f"http://{blobs.endpoint.host}")
-    with container(started, blobs, "first") as client:
-        client.create_container()
-        client.delete_container()
-    return started
+def gateway(blobs: AzuriteProcess, tmp_path: Path) -> Iterator[GatewayProcess]:
+    """A process before it, which knows from an answer that these are blobs."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text(WIDE, encoding="utf-8")
+    with start_gateway(upstream=f"http://{blobs.endpoint.host}", limits=limits) as started:
+        with container(started, blobs, "first") as client:
+            client.create_container()
+            client.delete_container()
+        yield started
 
 
 def container(gateway: GatewayProcess, blobs: AzuriteProcess, name: str) -> ContainerClient:

@@ -14,9 +14,8 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from azure.data.tables import RequestTooLargeError, TableClient, TableTransactionError, UpdateMode
 
 from harness.endpoint.endpoint import Endpoint
-from harness.gateway.process import GatewayProcess
 from harness.model.request_units import hundredths
-from tests.support.gateways import StartGateway, Told
+from tests.support.gateways import Gateway, StartGateway, Told
 from tests.support.sdk import named_key
 
 pytestmark = pytest.mark.azurite
@@ -40,7 +39,7 @@ class Answers:
 
 
 @pytest.fixture
-def stand_in(gateway_to: StartGateway) -> GatewayProcess:
+def stand_in(gateway_to: StartGateway) -> Gateway:
     return gateway_to(LIMITS)
 
 
@@ -50,7 +49,7 @@ def answers() -> Answers:
 
 
 def client_of(
-    gateway: GatewayProcess,
+    gateway: Gateway,
     endpoint: Endpoint,
     table: str,
     credential: AzureNamedKeyCredential | None = None,
@@ -61,7 +60,7 @@ def client_of(
 
 
 @pytest.fixture
-def table(stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers) -> Iterator[TableClient]:
+def table(stand_in: Gateway, endpoint: Endpoint, answers: Answers) -> Iterator[TableClient]:
     """A table of its own, at the name that the SDK takes for Cosmos DB."""
     with client_of(stand_in, endpoint, f"cosmos{uuid.uuid4().hex[:16]}") as client:
         client.create_table(raw_response_hook=answers)
@@ -73,7 +72,7 @@ def entity(row: str, key: str = "p", **more: Any) -> dict[str, Any]:
 
 
 def test_every_answer_states_its_charge_and_the_sums_are_equal(
-    table: TableClient, stand_in: GatewayProcess, answers: Answers
+    table: TableClient, stand_in: Gateway, answers: Answers
 ) -> None:
     """Merges go as POST, also in transactions; charges add up to those of the statistics."""
     said: Any = {"raw_response_hook": answers}
@@ -196,7 +195,7 @@ def test_a_full_partition_key_is_forbidden_until_something_is_deleted(
 
 
 def test_a_wrong_key_is_unauthorized(
-    stand_in: GatewayProcess, endpoint: Endpoint, answers: Answers
+    stand_in: Gateway, endpoint: Endpoint, answers: Answers
 ) -> None:
     """Azurite answers 403 in XML, Cosmos DB 401 in JSON; so do the statistics."""
     wrong = AzureNamedKeyCredential(endpoint.account, "d3Jvbmc=")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.gateway.process import GatewayProcess
 from tests.support.gateways import (
     TARGET,
     Connect,
+    Gateway,
     StartGateway,
     Told,
     all_of,
@@ -63,7 +63,7 @@ class Answers:
 def through(gateway_to: StartGateway, service: Any) -> StartGateway:
     """Starts a gateway before the scripted service, with the script."""
 
-    def start(*script: Any) -> GatewayProcess:
+    def start(*script: Any) -> Gateway:
         service.script = list(script)
         return gateway_to(upstream=f"http://{service.endpoint.host}")
 

@@ -16,10 +16,9 @@ from azure.storage.queue import LinearRetry, QueueClient
 
 from harness.endpoint.azurite.process import AzuriteProcess, start_azurite
 from harness.endpoint.endpoint import emulator_endpoint
-from harness.gateway.process import GatewayProcess
 from harness.model.services.queues import QUEUES
 from tests.contract.gateway.conftest import WIDE
-from tests.support.gateways import Told
+from tests.support.gateways import Gateway, Told
 from tests.support.sdk import account_key
 
 pytestmark = pytest.mark.azurite
@@ -67,7 +66,7 @@ def queue_of(queues: AzuriteProcess) -> Iterator[Callable[..., QueueClient]]:
     credential = {"account_name": endpoint.account, "account_key": account_key(endpoint)}
     opened: list[QueueClient] = []
 
-    def open_it(gateway: GatewayProcess | None, **said: Any) -> QueueClient:
+    def open_it(gateway: Gateway | None, **said: Any) -> QueueClient:
         url = endpoint.url if gateway is None else emulator_endpoint(gateway.url).url
         opened.append(QueueClient(url, name, credential=credential, **said))
         return opened[-1]
