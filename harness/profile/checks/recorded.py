@@ -87,11 +87,15 @@ def seen_in(record: RunRecord) -> Seen:
 
 
 def measured_shares(record: RunRecord) -> PredictionPart:
-    """Shares of the entities of the whole run, in the form of a prediction.
+    """Shares of the load, in the form of a prediction: those that the report of the run shows.
 
-    There are no ranges of neighbouring keys where not every partition has a row, and none in a
-    redacted record, because aliases have another order.
+    They are of the whole run where nothing was measured. There are no ranges of neighbouring keys
+    where not every partition has a row, and none in a redacted record, because aliases have another
+    order.
     """
+    rate = record.account.entities_per_s.mean
+    if rate and record.counts.entities:
+        return _shares(record, lambda part: part.entities_per_s.mean, rate)
     return _shares(record, lambda part: part.entities, record.counts.entities)
 
 

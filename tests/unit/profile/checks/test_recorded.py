@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.measure.record.measured import PartitionPart
+from harness.measure.record.measured import PartitionPart, RatesPart
 from harness.measure.record.record import RunRecord
 from harness.model.operation import FOLDED, WHOLE_TABLE, KeyRange, Kind, Operation, transaction
 from harness.model.outcome import Result
@@ -17,10 +17,11 @@ from harness.model.services.queues import QUEUES
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
 from harness.profile.practices.practice import Severity
+from harness.report.sentences import hottest, hottest_share
 from tests.support.behaviour import attempt, insert, measured, query, result, watched, write
 from tests.support.command import Command
 from tests.support.profiles import look_of, severity_of, shipped
-from tests.support.records import kept, with_partitions
+from tests.support.records import altered, kept, with_partitions
 
 OFFENDS, CONSIDER, FINE, UNTOLD = Severity
 GUIDS = [f"0f8fad5b-d9cb-469f-a165-{n:012d}" for n in range(40)]
@@ -375,14 +376,22 @@ def test_keys_of_every_record_are_looked_at() -> None:
 
 
 def test_a_hot_range_is_found_in_every_record() -> None:
-    """Neighbouring partitions with most of the load may be on one server."""
-    parts = [part.model_copy(update={"entities": 10}) for part in spread(60)]
-    for place in (30, 31, 32):
-        parts[place] = parts[place].model_copy(update={"entities": 900})
-    counts = kept().counts.model_copy(update={"entities": sum(part.entities for part in parts)})
-    look = look_of(
-        "hot-range", seen_in(kept().model_copy(update={"partitions": parts, "counts": counts}))
+    """Neighbouring partitions with most of the load may be on one server. What is the load is what
+    the report shows: that of the measured time."""
+    rates = [900 if place in (30, 31, 32) else 10 for place in range(60)]
+
+    def at(per_s: float) -> RatesPart:
+        return RatesPart(mean=per_s, best_1s=per_s, best_10s=per_s)
+
+    parts = tuple(
+        altered(part, entities_per_s=at(rate)) for part, rate in zip(spread(60), rates, strict=True)
     )
+    account = altered(kept().account, entities_per_s=at(sum(rates)))
+    record = altered(kept(), partitions=parts, account=account)
+    shares, most = seen_in(record).shares, hottest(record)
+    assert most is not None
+    assert (shares.hottest, shares.hottest_share) == (most.key, hottest_share(record))
+    look = look_of("hot-range", seen_in(record))
     assert look.severity is CONSIDER
     assert "'p30' to 'p32'" in look.why
     assert "83%" in look.why
