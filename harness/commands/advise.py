@@ -16,7 +16,6 @@ from rich.text import Text
 import harness
 from harness import __version__
 from harness.commands.common import (
-    ONE_OBJECT,
     Progress,
     parsed_all,
     require_apart,
@@ -25,7 +24,7 @@ from harness.commands.common import (
     writing,
 )
 from harness.commands.records import read_record
-from harness.commands.whatif import Steps, positive_factor, take_rows
+from harness.commands.whatif import Steps, positive_factor, take_question
 from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.record import RunRecord
@@ -73,19 +72,12 @@ class Advise:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
         parser.add_argument(
             "--rate",
             type=positive_factor,
             default=1.0,
             metavar="FACTOR",
             help="ask about so many times the recorded traffic (default: 1)",
-        )
-        parser.add_argument(
-            "--limits",
-            default="published",
-            metavar="NAME",
-            help="shipped limits, or a file of limits (default: %(default)s)",
         )
         parser.add_argument(
             "--fields",
@@ -95,7 +87,6 @@ class Advise:
             help="what a key is made of: partition_key={tenant}_{day}, or row_key=..., or a "
             "regular expression with named groups; can be repeated",
         )
-        take_rows(parser)
         parser.add_argument(
             "--write", type=Path, metavar="DIR", help="write the proposed schemes as TOML"
         )
@@ -105,8 +96,7 @@ class Advise:
             help="replay today's keys and the recommended ones of the busiest table that has some "
             "on the stand-in, an emulator that enforces the limits: calculated beside measured",
         )
-        parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
-        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("advise"))
+        take_question(parser, "advise")
 
     def run(self, args: argparse.Namespace) -> int:
         require_apart(args.html, args.file)

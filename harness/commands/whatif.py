@@ -71,7 +71,6 @@ class WhatIf:
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
         parser.add_argument(
             "--keys",
             action="append",
@@ -79,13 +78,6 @@ class WhatIf:
             type=Path,
             metavar="SCHEME.toml",
             help="a key scheme to compare with the recorded keys; can be repeated",
-        )
-        parser.add_argument(
-            "--limits",
-            default="published",
-            metavar="NAME",
-            help="shipped limits, or a file of limits (default: %(default)s); cosmos is in request "
-            "units",
         )
         parser.add_argument(
             "--rate",
@@ -105,9 +97,7 @@ class WhatIf:
             metavar="N",
             help="over how many physical partitions (default: as few as can have it)",
         )
-        take_rows(parser)
-        parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
-        parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format("whatif"))
+        take_question(parser, "whatif")
 
     def run(self, args: argparse.Namespace) -> int:
         if len(args.keys) > _MOST_SCHEMES:
@@ -187,7 +177,16 @@ def positive_factor(text: str) -> float:
     return value
 
 
-def take_rows(parser: argparse.ArgumentParser) -> None:
+def take_question(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add what a ``command`` asks of a trace, and its outputs."""
+    parser.add_argument("file", metavar="TRACE", type=Path, help="a trace, a log, or a folder")
+    parser.add_argument(
+        "--limits",
+        default="published",
+        metavar="NAME",
+        help="shipped limits, or a file of limits (default: %(default)s); cosmos is in request "
+        "units",
+    )
     parser.add_argument(
         "--rows",
         action="append",
@@ -197,6 +196,8 @@ def take_rows(parser: argparse.ArgumentParser) -> None:
         help="rows that each table, or this one, had before the trace; without it, what "
         "queries would read besides is counted as far as the trace shows it, a lower bound",
     )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
+    parser.add_argument("--json", action="store_true", help=ONE_OBJECT.format(command))
 
 
 def _rows(text: str) -> tuple[str, int]:
