@@ -201,7 +201,8 @@ class Verified:
     Attributes:
         throttled: Share of the requests that were throttled: calculated, and measured.
         hottest: Share of the hottest partition of what was served: calculated, and measured.
-        at_least: Whether it may have had more: not all partitions were counted from the start.
+        at_least: Whether it may have had more: not all partitions were counted from the start, or
+            queries read several.
         busy: Share of the seconds in which the machine was too busy to send on time.
     """
 
@@ -272,7 +273,7 @@ def verify(
     ).schemes
     parts = iter(calculated[1:])
     return [
-        _beside(
+        beside(
             calculated[0] if path is None else next(parts),
             _replayed(source, path, file, speed, scratch / f"out-{place}"),
         )
@@ -280,16 +281,19 @@ def verify(
     ]
 
 
-def _beside(part: SchemePart, record: RunRecord) -> Verified:
+def beside(part: SchemePart, record: RunRecord) -> Verified:
+    """What was calculated of keys, beside what a replay measured."""
     throttled = sum(record.throttled.values()) / max(1, record.counts.attempts)
+    # Where queries over several partitions read is not known.
+    single = [one for one in record.partitions if not one.partition.whole_table]
     # Of a partition that was not counted from the start, those are known that were counted.
-    counted = (one.estimate.at_least if one.estimate else one.entities for one in record.partitions)
+    counted = (one.estimate.at_least if one.estimate else one.entities for one in single)
     hottest = max(counted, default=0)
     return Verified(
         name=part.name,
         throttled=(part.once.ratio, throttled),
         hottest=(part.once.hottest_share, hottest / max(1, record.counts.entities)),
-        at_least=record.partitions_folded is not None,
+        at_least=record.partitions_folded is not None or len(single) < len(record.partitions),
         busy=record.generator.machine_busy_share,
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.advise import replay_speed, slowed
+from harness.commands.advise import beside, replay_speed, slowed
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import (
     AdviceRecord,
@@ -14,7 +14,7 @@ from harness.measure.record.advice import (
     ProposalPart,
     TableAdvicePart,
 )
-from harness.model.operation import Kind
+from harness.model.operation import WHOLE_TABLE, Kind
 from harness.report.advise import Given, commands, scheme_files
 from harness.trace.head import TraceHead
 from harness.trace.reader import Trace
@@ -22,6 +22,7 @@ from harness.trace.whatif.whatif import what_if
 from harness.trace.writer import TraceWriter
 from tests.support.command import Command
 from tests.support.known_keys import KNOWN, LIMITS, record_known
+from tests.support.records import altered, kept, with_partitions
 from tests.support.traced import trace_of, traced
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -139,3 +140,16 @@ def test_a_replay_is_no_faster_than_a_small_machine_sends() -> None:
     """300 operations/s; slower traffic is replayed at the asked rate."""
     assert replay_speed(1000, 10.0, 20.0) == 3.0
     assert replay_speed(1000, 100.0, 20.0) == 20.0
+
+
+def test_queries_over_several_partitions_are_not_the_hottest_partition(tmp_path: Path) -> None:
+    """Which partitions they read is not known, so that what is measured is a lower bound."""
+    rows = [traced(Kind.INSERT, "p", f"r{place}", at_ms=place) for place in range(9)]
+    trace = trace_of(tmp_path / "few.parquet", rows)
+    found = what_if(trace, [], GatewayLimits(), name="", limits_name="", rate=1, version="")
+    over, single = with_partitions(kept(), [WHOLE_TABLE, "p"]).partitions
+    record = kept().model_copy(update={"partitions": (over, altered(single, entities=1))})
+    measured = beside(found.schemes[0], record)
+    assert measured.hottest[1] == 1 / record.counts.entities
+    assert measured.row[-1].startswith("≥")
+    assert not beside(found.schemes[0], kept()).at_least
