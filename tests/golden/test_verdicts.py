@@ -257,6 +257,13 @@ VERDICTS: dict[str, Evidence] = {
     "A core burnt throughout makes even a held rate doubtful": evidence(
         SLOW, generator=generator(cpu_percent_mean=99.0), wanted_per_s=1000.0
     ),
+    "Nor were there connections on a machine that others used up": evidence(
+        SLOW,
+        generator=generator(machine_busy_share=0.3),
+        **FULL,
+        connections=9,
+        connections_in_use=9,
+    ),
     "Somebody else took the machine's time": evidence(
         SLOW, generator=generator(machine_busy_share=0.3)
     ),

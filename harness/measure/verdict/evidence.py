@@ -356,12 +356,13 @@ class Evidence:
             return _limit_of_application(self.generator, self.watched)
         found = limit_of(self.generator, self.kind, held=self.reached)
         most, in_use = self.connections, self.connections_in_use
-        if found is not None or self.reached or most is None or in_use is None:
+        if self.reached or most is None or in_use is None or not in_use >= most < self.users:
             return found
-        if not in_use >= most < self.users:
-            return None
         all_were = "the only connection was" if most == 1 else f"all {most:,} connections were"
-        return ClientLimit("generator", f"{all_were} in use, and users waited for one")
+        why = f"{all_were} in use, and users waited for one"
+        if found is None:
+            return ClientLimit("generator", why)
+        return ClientLimit(found.by, f"{why}; {found.why}")
 
     @property
     def latency_doubt(self) -> str | None:
