@@ -11,11 +11,9 @@ from rich.text import Text
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import (
     marked,
-    met_at,
     met_if_it_lasts,
     needs_more,
     price_of,
-    whose_limit,
 )
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
@@ -145,9 +143,8 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
     if not part.once.throttled:
         shown = " that the trace shows" if part.price.scanned_is_lower_bound else ""
         text += f", and nothing{shown} is throttled"
-        if first := met_if_it_lasts(found, part):
-            met = f"the limit of {whose_limit(first.rule)} is met {met_at(first)}"
-            text += f" in so short a time: if it lasts, {met}"
+        if limit := met_if_it_lasts(found, part):
+            text += f" in so short a time: {limit}"
         return text
     throttled = marked(part, percent(part.once.ratio))
     return f"{text}, and {throttled} of the requests are throttled at first"

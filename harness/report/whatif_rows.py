@@ -265,7 +265,7 @@ _ROWS = (
     SchemeRow(
         _FIRST_LIMIT,
         first_limit_text,
-        bad=lambda found, part: met_if_it_lasts(found, part) is not None,
+        bad=lambda found, part: bool(met_if_it_lasts(found, part)),
         always=False,
     ),
     _price_row("entities that collide", "collisions", say=_collisions),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record.whatif import FirstLimitPart, PricePart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import PricePart, SchemePart, WhatIfRecord
 from harness.model.figures import agreed, counted, multiple, number, percent
 
 THROTTLED_NOISE = 0.001
@@ -137,20 +137,27 @@ def marked(part: SchemePart, figure: str) -> str:
     return "> 0%" if figure.startswith("<") else f"≥ {figure}"
 
 
-def met_if_it_lasts(found: WhatIfRecord, part: SchemePart) -> FirstLimitPart | None:
-    """The limit that the traffic would meet if it lasted; None if it meets it, or none.
+def met_if_it_lasts(found: WhatIfRecord, part: SchemePart) -> str:
+    """The limit that the traffic would meet if it lasted, as a clause; empty if it meets it now.
 
     Traffic that is shorter than a burst may pass where it could not go on.
     """
     first = part.first_limit
     if part.once.throttled or first is None or first.factor > _ABOUT * found.rate:
-        return None
-    return first
+        return ""
+    met = met_at(first.factor, bounded=part.price.scanned_is_lower_bound)
+    return f"if it lasts, the limit of {whose_limit(first.rule)} is met {met}"
 
 
-def met_at(first: FirstLimitPart) -> str:
-    """At which multiple of the recorded traffic a limit is met: ``at about x 15``."""
-    return f"at about x {multiple(first.factor)}" if first.factor else "at any rate"
+def met_at(factor: float, *, bounded: bool = False) -> str:
+    """At which multiple of the recorded traffic a limit is met: ``at about x 15``.
+
+    ``bounded``: the traffic is a lower bound.
+    """
+    if not factor:
+        return "at any rate"
+    times = f"x {multiple(factor)}"
+    return f"at {times} or before" if bounded else f"at about {times}"
 
 
 def whose_limit(rule: str) -> str:

@@ -203,7 +203,7 @@ def _load(when: str, trial: Trial) -> str:
         throttled = f"{_share(trial)} of the requests are throttled"
     else:
         throttled = "nothing is throttled"
-    throttled += " in so short a time" * (met_if_it_lasts(found, part) is not None)
+    throttled += " in so short a time" * bool(met_if_it_lasts(found, part))
     if trial.throttled:
         throttled += f", {_refused(part)}"
     named = f", {echoed(hottest)}," if hottest else ""
@@ -240,12 +240,9 @@ def _first_limit(trial: Trial) -> str:
 
 def _met(factor: float, rate: float, bounded: bool = False) -> str:
     """At which multiple of the recorded traffic a limit is met, which is one of the asked."""
-    if factor <= LEAST_FACTOR:
-        return "at any rate"
-    times = f"x {multiple(min(factor, PLENTY) * rate)}"
     if factor >= PLENTY:
-        return f"beyond {times}"
-    return f"at {times} or before" if bounded else f"at about {times}"
+        return f"beyond x {multiple(PLENTY * rate)}"
+    return met_at(factor * rate if factor > LEAST_FACTOR else 0.0, bounded=bounded)
 
 
 def _share(trial: Trial) -> str:
@@ -259,11 +256,8 @@ def _share(trial: Trial) -> str:
 def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         gain = f"{_share(best)} throttled instead of {_share(today)}"
-        if first := met_if_it_lasts(best.found, best.part):
-            gain += (
-                f", but only for so short a time: if it lasts, the limit of "
-                f"{whose_limit(first.rule)} is met {met_at(first)}"
-            )
+        if limit := met_if_it_lasts(best.found, best.part):
+            gain += f", but only for so short a time: {limit}"
         return gain
 
     of_keys, (mine, other) = "", _limits_met("until", best, today)
