@@ -25,17 +25,10 @@ RUN = (
     *("--set", "keys.rows_per_partition=20", "-t", "60s", "--quiet"),
 )
 CASES = {
-    "two tables": ("--profile", "index-table", "--set", "fields.customer.values=5"),
     "four tables": ("--profile", "customers-products-orders", "-u", "20"),
-    "an audit": (
-        "--profile",
-        "index-table",
-        "--set",
-        "fields.customer.values=5",
-        "--set",
-        "audit.enabled=true",
-        "-u",
-        "20",
+    "two tables, an audit": (
+        *("--profile", "index-table", "--set", "fields.customer.values=5"),
+        *("--set", "audit.enabled=true", "-u", "20"),
     ),
     "two workers, faults": ("--profile", "upsert", "-u", "20"),
     "sdk-default, faults": ("--profile", "upsert", "--session", "sdk-default", "-u", "20"),

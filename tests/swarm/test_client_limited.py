@@ -39,11 +39,11 @@ def client_limited(
     """A generator that has a third of a core, and wants more. Deletes what is not there."""
     deletes = tmp_path_factory.mktemp("deletes") / "locustfile.py"
     deletes.write_text(DELETES, encoding="utf-8")
+    process = stress(
+        *(*QUICK, *CONDITION, *UNREACHABLE, "-H", host, "-u", "20"), locustfile=deletes
+    )
+    process.until_said("[2/4]")
     with burnt_core() as core:
-        process = stress(
-            *(*QUICK, *CONDITION, *UNREACHABLE, "-H", host, "-u", "20"), locustfile=deletes
-        )
-        process.until_said("[2/4]")
         os.sched_setaffinity(process.pid, {core})
         process.wait()
     return process
@@ -90,16 +90,16 @@ def fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
 
 def test_a_generators_ceiling_is_not_the_partitions(stress: Stress, fast: GatewayProcess) -> None:
     """Where others burn the generator's core, the result is "at least", and names the generator."""
+    process = stress(
+        *(*FIND, *SHORT, "-H", fast.url, "-u", "50"),
+        # The first rate needs little of a core, the second one more than is left of it.
+        *("--set", "search.start_per_s=400", "--set", "search.max_per_s=4000"),
+        *("--set", "search.factor=10", "--set", "search.most_steps=3"),
+        *("--set", "search.confirm_s=3", "--session", "sdk"),
+        *("--set", "limits.billable_transactions=1000000"),
+    )
+    process.until_said("[3/4]")
     with burnt_core() as core:
-        process = stress(
-            *(*FIND, *SHORT, "-H", fast.url, "-u", "50"),
-            # The first rate needs little of a core, the second one more than is left of it.
-            *("--set", "search.start_per_s=400", "--set", "search.max_per_s=4000"),
-            *("--set", "search.factor=10", "--set", "search.most_steps=3"),
-            *("--set", "search.confirm_s=3", "--session", "sdk"),
-            *("--set", "limits.billable_transactions=1000000"),
-        )
-        process.until_said("[3/4]")
         os.sched_setaffinity(process.pid, {core})
         process.wait(PATIENCE_S)
     record = process.record

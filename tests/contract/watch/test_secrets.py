@@ -30,7 +30,7 @@ def read(url: str) -> str:
         return text
 
 
-@pytest.mark.parametrize("redacted", [False, True])
+@pytest.mark.parametrize("redacted", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_no_output_holds_a_secret(
     watch: Callable[..., Any], tmp_path: Path, redacted: bool
 ) -> None:

@@ -49,11 +49,17 @@ def calculated(
     )
 
 
-def test_two_processes_calculate_what_one_does() -> None:
+@pytest.fixture(scope="module")
+def alone() -> WhatIfRecord:
+    """What this process calculates."""
+    return calculated(TRACE, 1)
+
+
+def test_two_processes_calculate_what_one_does(alone: WhatIfRecord) -> None:
     """Schemes that are calculated side by side are those that are calculated in turn."""
     steps: list[tuple[str, int]] = []
     beside = calculated(TRACE, 2, lambda step, operations: steps.append((step, operations)))
-    assert beside == calculated(TRACE, 1)
+    assert beside == alone
     assert "as recorded" in {step for step, _ in steps}
 
 
@@ -77,7 +83,7 @@ def test_a_defect_in_a_process_is_no_bad_input() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_a_ctrl_c_leaves_a_process_that_starts_alone() -> None:
+def test_a_ctrl_c_leaves_a_process_that_starts_alone(alone: WhatIfRecord) -> None:
     """It reaches all processes of a terminal: the parent alone ends the others."""
 
     def interrupt() -> None:
@@ -89,7 +95,7 @@ def test_a_ctrl_c_leaves_a_process_that_starts_alone() -> None:
 
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
-    assert calculated(TRACE, 2) == calculated(TRACE, 1)
+    assert calculated(TRACE, 2) == alone
     thread.join(10)
     assert not thread.is_alive()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.limits import GatewayLimits, RequestUnitLimits
+from harness.gateway.limits import GatewayLimits, Rate, RequestUnitLimits
 from harness.gateway.model import Model
 from harness.measure.record.whatif import WhatIfRecord
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
@@ -222,7 +222,8 @@ def test_keys_that_spread_leave_the_provisioned_throughput_as_the_limit(tmp_path
 
 def test_limits_of_storage_know_no_request_units(tmp_path: Path) -> None:
     """No output mentions them."""
-    found = calculated(recorded(tmp_path, inserts(20, 5, ["hot"])), GatewayLimits())
+    low = GatewayLimits(partition=Rate(entities_per_s=30.0), account=Rate(entities_per_s=300.0))
+    found = calculated(recorded(tmp_path, inserts(20, 5, ["hot"])), low)
     said = whatif_text(found, Page(width=110)) + found.model_dump_json()
     assert "RU" not in said
     assert "physical" not in said

@@ -11,7 +11,7 @@ from harness.trace.blocks import MOST_OPERATIONS, BlockColumns
 from harness.trace.head import TraceHead
 from harness.trace.writer import TraceWriter
 
-PARTITIONS = 60_000
+PARTITIONS = 52_000
 """More than are counted one by one."""
 
 

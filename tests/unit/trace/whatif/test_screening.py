@@ -34,7 +34,9 @@ def screened(
     return found
 
 
-@pytest.mark.parametrize("name", ["hot-tenant", "append-only-log", "even-spread"])
+@pytest.mark.parametrize(
+    "name", ["hot-tenant", "append-only-log", pytest.param("even-spread", marks=pytest.mark.long)]
+)
 def test_screened_schemes_are_as_calculated(name: str) -> None:
     """Peaks, partitions and prices of recorded applications are equal under each scheme; a
     screening divides what a query scans exactly, a calculation by whole entities. A screening does
