@@ -313,7 +313,7 @@ class StepSearch:
         else:
             parts.append(ended or "no lower rate was held without throttling")
         billed = sum(taken.billable_transactions for taken in self.steps)
-        parts.append(f"price: {counted(billed, 'billable transaction')}")
+        parts.append(f"price of the steps: {counted(billed, 'billable transaction')}")
         return f"{'; '.join(parts)}."
 
     def _nothing(self, failure: StepOutcome | None, ended: str | None) -> str:
