@@ -304,14 +304,10 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
             f"Queries over several partitions read {share} of all entities: they are the load.",
             ["A PartitionKey spreads what names it. These queries name none, or a range of them."],
         )
-    read = sum(query.scanned for query in traffic.queries)
-    each = read / max(1, sum(query.count for query in traffic.queries))
-    most = f"{percent(read / max(1, traffic.entities))} of all entities, {each:,.0f} each"
+    most = _read_by_queries(traffic)
     spread = today if rows is None else rows
     if spread.throttled and (why := needs_more(spread.found, spread.part)):
-        fewer = "or send fewer requests."
-        if 2 * read > traffic.entities:
-            fewer = f"or ask for fewer rows: queries read {most}."
+        fewer = f"or ask for fewer rows: {most}." if most else "or send fewer requests."
         whose, more = "the account is", "Use several accounts"
         if spread.found.physical is not None:
             whose, more = "the provisioned throughput is", "Provision more"
@@ -328,10 +324,13 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     if evidence.aliased:
         return _ALIASES, []
     if evidence.splitting is not None:
-        return "No key helps that keeps the rows of each transaction in one partition.", []
-    if 2 * read > traffic.entities and not evidence.each_row_helps:
         return (
-            f"Queries read {most}: they are the load.",
+            "None of the tried keys helps and keeps the rows of each transaction in one partition.",
+            [],
+        )
+    if most and not evidence.each_row_helps:
+        return (
+            f"{most[:1].upper()}{most[1:]}: they are the load.",
             ["No other key makes them read less: ask for fewer rows, or keep results in a cache."],
         )
     tried = counted(evidence.tried, "other key was", "other keys were")
@@ -342,6 +341,15 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         "queries read the whole table, or is no better than today's by more than noise."
     )
     return "No key made of the parts of today's keys helps.", [why]
+
+
+def _read_by_queries(traffic: TableTraffic) -> str:
+    """What queries read, as a clause, if that is most of the load; else empty."""
+    read = sum(query.scanned for query in traffic.queries)
+    if 2 * read <= traffic.entities:
+        return ""
+    each = read / sum(query.count for query in traffic.queries)
+    return f"queries read {percent(read / traffic.entities)} of all entities, {each:,.0f} each"
 
 
 def _hot_rows(rows: Trial, traffic: TableTraffic) -> tuple[str, str] | None:
@@ -374,8 +382,9 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
     said = []
     if best is not None and best.throttled:
-        still = f"{percent(best.throttled)} of the requests are still throttled"
-        said.append(f"{still}, {_refused(best.part)}.")
+        still = f"{_share(best)} of the requests are still throttled, {_refused(best.part)}"
+        most = _read_by_queries(traffic)
+        said.append(f"{still}{most and f': {most}'}.")
     near = rows if best is not None and rows is not None and rows.factor < 2 * ENOUGH else None
     if near is not None and (hot := _hot_rows(near, traffic)):
         share, names = hot

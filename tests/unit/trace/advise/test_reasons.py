@@ -16,7 +16,7 @@ from harness.report.whatif import whatif_text
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.judging import TODAY, Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion
-from harness.trace.advise.traffic import TableTraffic
+from harness.trace.advise.traffic import QueriedPart, TableTraffic
 from tests.support.traced import trace_of, traced
 from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
 
@@ -216,3 +216,22 @@ def test_keys_of_operations_that_failed_when_recorded_are_not_called_fine(tmp_pa
     found = advise(trace, question, tmp_path / "scratch", name="made")
     assert found.tables[0].answer is KeyAnswer.UNKNOWN
     assert "20% of the operations failed when recorded" in found.tables[0].headline
+
+
+def test_what_stays_throttled_is_a_bound_where_that_is_one(tmp_path: Path) -> None:
+    """Beside it stands what queries read, where that is most of the load."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    best = Trial(found, found.schemes[0])
+    query = QueriedPart(whole=False, compared=(), count=10, scanned=1_200, returned=1_200)
+    for trial, queries, said in (
+        (best, (), "60% of the requests are still throttled, by the limit of a partition."),
+        (
+            Trial(found, bounded(best.part)),
+            (query,),
+            "≥ 60% of the requests are still throttled, by the limit of a partition: queries read "
+            "80% of all entities, 120 each.",
+        ),
+    ):
+        traffic = dataclasses.replace(TRAFFIC, queries=queries)
+        told = conclusion(KeyEvidence(traffic=traffic, today=best, best=trial))
+        assert told["stays_bad"][0] == said
