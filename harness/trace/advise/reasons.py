@@ -306,7 +306,13 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         )
     most = _read_by_queries(traffic)
     spread = today if rows is None else rows
-    if spread.throttled and (why := needs_more(spread.found, spread.part)):
+    why = needs_more(spread.found, spread.part) if spread.throttled else ""
+    if evidence.splitting is not None and not evidence.aliased:
+        return (
+            "None of the tried keys helps and keeps the rows of each transaction in one partition.",
+            [f"Besides, {why}."] if why else [],
+        )
+    if why:
         fewer = f"or ask for fewer rows: {most}." if most else "or send fewer requests."
         whose, more = "the account is", "Use several accounts"
         if spread.found.physical is not None:
@@ -323,11 +329,6 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         ]
     if evidence.aliased:
         return _ALIASES, []
-    if evidence.splitting is not None:
-        return (
-            "None of the tried keys helps and keeps the rows of each transaction in one partition.",
-            [],
-        )
     if most and not evidence.each_row_helps:
         return (
             f"{most[:1].upper()}{most[1:]}: they are the load.",

@@ -235,3 +235,20 @@ def test_what_stays_throttled_is_a_bound_where_that_is_one(tmp_path: Path) -> No
         traffic = dataclasses.replace(TRAFFIC, queries=queries)
         told = conclusion(KeyEvidence(traffic=traffic, today=best, best=trial))
         assert told["stays_bad"][0] == said
+
+
+def test_no_key_helps_is_not_said_where_transactions_are_in_the_way(tmp_path: Path) -> None:
+    """Buckets by row would help, whatever the account or single rows need besides."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    today = Trial(found, found.schemes[0])
+    by_account = dataclasses.replace(today.part.once, by_rule={"account": 900})
+    short = Trial(
+        found.model_copy(update={"account_per_s": 200.0, "schemes": found.schemes[:1]}),
+        today.part.model_copy(update={"once": by_account}),
+    )
+    evidence = KeyEvidence(traffic=TRAFFIC, today=today, each_row=short, each_row_helps=False)
+    assert conclusion(evidence)["headline"].startswith("No key helps: the account")
+    traffic = dataclasses.replace(TRAFFIC, transactions=10)
+    told = conclusion(dataclasses.replace(evidence, traffic=traffic, splitting=short))
+    assert "No key helps" not in told["headline"]
+    assert told["reason"][-1].startswith("Besides, the busiest second asks for 300 entities/s")
