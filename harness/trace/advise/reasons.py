@@ -162,8 +162,8 @@ def of_failed(failed: int, operations: int) -> list[str]:
     return [
         f"{counted(failed, 'operation')} ({percent(failed / operations)}) got an error or no "
         "answer when recorded. They count as if served; what such a query would have read is not "
-        "known. If they were throttled, a limit was met that is lower than those of this "
-        "calculation."
+        "known. If they were throttled where this calculation throttles nothing, a limit was met "
+        "that is lower than its own."
     ]
 
 
