@@ -266,13 +266,14 @@ SITUATIONS = [
         first_screen=("of the attempts failed (500 InternalError)",),
         never=("fails",),
         conditions=(True,),
+        alone=True,
     ),
     Situation(
         name="a few failures keep most users in back-off",
         cause=service(
             {**ERROR, "every": 130},
             options=(
-                *(*SHIPPED, "-u", "2", "-t", "15s", "--set", "retry.backoff_s=3"),
+                *(*SHIPPED, "-u", "2", "-t", "15s", "--set", "retry.backoff_s=6"),
                 *("--set", "load.max_entities_per_s=500"),
                 *("--set", "load.emulator_max_entities_per_s=500"),
             ),
@@ -282,6 +283,7 @@ SITUATIONS = [
         never=("was reached beside them", "fails"),
         conditions=(True,),
         exit_code=3,
+        alone=True,
     ),
     Situation(
         name="two inserts of five find their row there",

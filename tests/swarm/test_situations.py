@@ -56,7 +56,7 @@ class Plays:
             stage = Stage(stress=self._stress, azurite=self._azurite, folder=folder)
             for _ in range(TRIES):
                 played = situation.cause(stage)
-                slowed = played.sentence.startswith(BUSY) and situation.lacking(played)
+                slowed = played.sentence.startswith(BUSY) and any(situation.lacking(played))
                 if not slowed and not (situation.idle and played.busy):
                     break
             return played
