@@ -318,11 +318,14 @@ def _replayed(
         environ = {"PYTHONPATH": str(_PACKAGES)}
         with ChildProcess(command, stdout=output, cwd=folder, environ=environ) as child:
             child.wait()
-    records = sorted(folder.glob("*/run.json"))
-    if child.exit_code not in _ENDED or not records:
+    records = sorted(folder.glob("*/run.json")) if child.exit_code in _ENDED else []
+    record = read_record(records[-1]) if records else None
+    if record is None:
         end = said.read_text(encoding="utf-8", errors="replace").strip()[-_TOLD:]
         raise SetupError(f"a replay ended with exit code {child.exit_code}: {cut(end)}")
-    return read_record(records[-1])
+    if not record.counts.attempts:
+        raise SetupError(f"a replay sent nothing, try again: {record.verdict.sentence}")
+    return record
 
 
 def _toml(sections: Mapping[str, Mapping[str, float]]) -> str:
