@@ -144,7 +144,7 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
         shown = " that the trace shows" if part.price.scanned_is_lower_bound else ""
         text += f", and nothing{shown} is throttled"
         if limit := met_if_it_lasts(found, part):
-            text += f" in so short a time: {limit}"
+            text += f", because a burst passes: {limit}"
         return text
     throttled = marked(part, percent(part.once.ratio))
     return f"{text}, and {throttled} of the requests are throttled at first"

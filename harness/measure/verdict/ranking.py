@@ -140,7 +140,7 @@ def marked(part: SchemePart, figure: str) -> str:
 def met_if_it_lasts(found: WhatIfRecord, part: SchemePart) -> str:
     """The limit that the traffic would meet if it lasted, as a clause; empty if it meets it now.
 
-    Traffic that is shorter than a burst may pass where it could not go on.
+    A burst may pass where the traffic could not go on, such as all of a trace that is short.
     """
     first = part.first_limit
     if part.once.throttled or first is None or first.factor > _ABOUT * found.rate:

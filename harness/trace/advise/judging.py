@@ -34,7 +34,8 @@ _NEARLY = 0.75 * ENOUGH
 traffic the first limit of a server scatters by a quarter and more."""
 PLENTY = 10 * ENOUGH
 """Up to this multiple of the asked traffic a first limit is looked for: nobody asks for more."""
-LEAST_FACTOR = 1e-6
+ANY_RATE = 1e-6
+"""In place of a multiple: a limit is met at every one that was tried."""
 _BETTER = 1.5
 """The first limit has to be so much later, or half of the throttling gone: less is noise."""
 _MOST_BILLABLE = 4
@@ -76,7 +77,7 @@ class Trial:
         factors = [one.factor / found.rate for one in limits if one and one.rule != ACCOUNT]
         if self.throttled and by_account(part) < 1:
             factors.append(1.0)
-        return max(LEAST_FACTOR, min(factors, default=PLENTY))
+        return max(ANY_RATE, min(factors, default=PLENTY))
 
     @property
     def until(self) -> float:

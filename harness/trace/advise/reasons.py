@@ -25,7 +25,7 @@ from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import BETWEEN, Candidate
-from harness.trace.advise.judging import ENOUGH, LEAST_FACTOR, PLENTY, Trial
+from harness.trace.advise.judging import ANY_RATE, ENOUGH, PLENTY, Trial
 from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
@@ -203,7 +203,7 @@ def _load(when: str, trial: Trial) -> str:
         throttled = f"{_share(trial)} of the requests are throttled"
     else:
         throttled = "nothing is throttled"
-    throttled += " in so short a time" * bool(met_if_it_lasts(found, part))
+    throttled += ", because a burst passes" * bool(met_if_it_lasts(found, part))
     if trial.throttled:
         throttled += f", {_refused(part)}"
     named = f", {echoed(hottest)}," if hottest else ""
@@ -242,7 +242,7 @@ def _met(factor: float, rate: float, bounded: bool = False) -> str:
     """At which multiple of the recorded traffic a limit is met, which is one of the asked."""
     if factor >= PLENTY:
         return f"beyond x {multiple(PLENTY * rate)}"
-    return met_at(factor * rate if factor > LEAST_FACTOR else 0.0, bounded=bounded)
+    return met_at(factor * rate if factor > ANY_RATE else 0.0, bounded=bounded)
 
 
 def _share(trial: Trial) -> str:
@@ -257,7 +257,7 @@ def _gain(best: Trial, today: Trial) -> str:
     if today.throttled:
         gain = f"{_share(best)} throttled instead of {_share(today)}"
         if limit := met_if_it_lasts(best.found, best.part):
-            gain += f", but only for so short a time: {limit}"
+            gain += f", but only because a burst passes: {limit}"
         return gain
 
     of_keys, (mine, other) = "", _limits_met("until", best, today)
@@ -364,7 +364,8 @@ def _hot_rows(rows: Trial, traffic: TableTraffic) -> tuple[str, str] | None:
     more = "at least " if len(hot) == len(rows.part.hot) > 1 else ""
     count = "one row takes" if len(hot) == 1 else f"{more}{len(hot)} rows take"
     keys = [repr(Partition.named(one.partition).key.replace(BETWEEN, " / ", 1)) for one in hot]
-    share = percent(sum(one.at_least for one in hot))
+    sign = ABOUT * rows.part.price.scanned_is_lower_bound
+    share = percent(sum(one.at_least for one in hot), sign)
     # Of a long trace, others than these seconds were not calculated.
     when = "" if rows.part.price.operations == traffic.operations else " in the busiest seconds"
     return (f"{count} {share} of the load{when}", listed(keys)) if hot else None

@@ -78,8 +78,8 @@ class Understanding:
         patterns: Regular expressions with a group for each part, by key. A key without one is a
             part itself.
         parts: Those of the PartitionKey first.
-        fixed: All PartitionKeys have something in common that may differ another time, as those of
-            one day do: they are the same, or have the same digits.
+        fixed: The PartitionKeys are the same, or have digits beside their parts that may differ
+            another time, as those of one day do.
     """
 
     patterns: Mapping[str, str]
@@ -167,7 +167,8 @@ def _fixed(key: str, compiled: Mapping[str, re.Pattern[str]], differing: Sequenc
         return not own
     found = compiled[PARTITION_KEY].fullmatch(key)
     assert found is not None
-    ends = [0, *itertools.chain(*sorted(map(found.span, own))), len(key)]
+    spans = sorted(found.span(name) for name in own if found[name] is not None)
+    ends = [0, *itertools.chain(*spans), len(key)]
     between = (key[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     return any(one.isdigit() for text in between for one in text)
 

@@ -128,7 +128,7 @@ def first_limit(
         else:
             factor = (passing * failing) ** 0.5
     return FirstLimitPart(
-        # However slow the traffic is, what one query scans is refused, or what comes next.
+        # However slow the traffic is: what one query scans, or what comes at one instant, is more.
         factor=failing if passing else 0.0,
         per_s=last.most_per_s,
         rule=last.once.first_rule,

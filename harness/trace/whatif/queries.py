@@ -165,7 +165,7 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
     if whole:
         row_keys, _ = of_parts(scheme.row_template.parts, known, 1)
         rows = row_keys[0] or None, after(row_keys[0])
-        return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys))
+        return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys), ordered=False)
     ranges = [_of_prefix(text) for text in keys]
     begins = scheme.partition_template.parts[0]
     plain = isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY)
@@ -173,7 +173,7 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
         # New PartitionKeys are the recorded ones, or sort behind them.
         begins_at = max(first, ranges[0].partition_from or "", key=sort_key)
         ranges = [ranges[0]._replace(partition_from=begins_at)]
-    return TreatedQuery(tuple(ranges), scan=NewRange(WHOLE_TABLE) in ranges)
+    return TreatedQuery(tuple(ranges), ordered=False, scan=NewRange(WHOLE_TABLE) in ranges)
 
 
 def _whole(values: dict[str, str]) -> dict[str, Beginning]:

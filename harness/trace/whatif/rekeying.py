@@ -171,7 +171,12 @@ class Rekeying:
         effects = None
         if self._rows is not None:
             effects = Effects(
-                batch, known, amounts, self.unit.without_row, self.unit.more_scanned(1)
+                batch,
+                known,
+                amounts,
+                self.unit.without_row,
+                self.unit.more_scanned(1),
+                self.scheme.row_template.keeps_row_order,
             )
         paged = () if plain else [at for at, one in enumerate(columns[2]) if type(one) is PagedScan]
         return Loads(*columns, effects, paged)

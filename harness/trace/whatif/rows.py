@@ -131,6 +131,7 @@ class Effects:
         without_row: What an operation on one row takes where it is missing, by its kind and what it
             takes otherwise.
         each: What a query takes for a row, where it found none when it was recorded.
+        ordered: Rows of a partition are in the recorded order, so that the first ones are the same.
     """
 
     batch: Batch
@@ -138,6 +139,7 @@ class Effects:
     amounts: list[int]
     without_row: Callable[[Kind, int], int]
     each: int = 1
+    ordered: bool = True
     _shifts: list[int] = dataclasses.field(default_factory=list)
 
     @property
@@ -186,7 +188,7 @@ class Effects:
             found = batch.entities[at]
             each = self.amounts[at] / found if found else self.each
             keys = query.partition_from, query.partition_before
-            full = query.full(batch.returned[at])
+            full = self.ordered and query.full(batch.returned[at])
             return RowScan(query.row_from, query.row_before, each, keys, full)
         if not isinstance(detail, TracedParts) or not isinstance(known, tuple):
             return None

@@ -129,7 +129,8 @@ class ScannedRows:
         elif found.narrowed:
             # Of the rows that it scanned, those of one value: at least those that it returned.
             passes = found.in_keys.issuperset(query.compared)
-            whole = returned if passes and full else max(returned, counted, min(1, recorded))
+            full = passes and query.full(returned)
+            whole = returned if full else max(returned, counted, min(1, recorded))
             sure = sure and passes and not found.unbounded
         elif not (found.continued or (found.exact and served)):
             whole = max(recorded, counted)
@@ -167,7 +168,8 @@ class ScannedRows:
                 shares = [(key, rows * part // number) for key, rows in shares]
             elif part < number and (shares := _section(shares, since, part, number)):
                 one = one._replace(partition_before=shares[-1][0] + BETWEEN)
-            scanned.append(ScannedRange(one, part, shares, pages, on_servers, full))
+            ends = full and (found.exact or found.narrowed)
+            scanned.append(ScannedRange(one, part, shares, pages, on_servers, ends))
         return scanned, sure
 
 

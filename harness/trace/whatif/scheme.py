@@ -36,6 +36,9 @@ _KEYS = frozenset((PARTITION_KEY, ROW_KEY))
 _EVEN = frozenset(("bucket", "hash", "random", "guid"))
 _BEGINNINGS = frozenset(("", "first", *PERIODS))
 """Functions that keep the order of values."""
+_FIRST_GROUP = re.compile(r"(?:\\[^a-zA-Z0-9]|[^\\\[\](){}?*+|^$.])*\(\?P<(\w+)>([^()]*)\)")
+"""A group, and its content, before which a regular expression has literals only."""
+_VARYING = re.compile(r"[+*?|]|\{\d*,")
 _NO_GROUP = re.compile(r"there is no group '(\w+)'")
 
 Rows = dict[str, dict[str, list[str]]]
@@ -124,15 +127,19 @@ class Scheme:
     def keeps_row_order(self) -> bool:
         """Whether rows of one recorded partition that are in several keep their order over these.
 
-        They do if nothing but what their RowKeys begin with says in which one they are.
+        They do if nothing but what their RowKeys begin with says in which one they are. First
+        characters are taken to be there; a whole group has to be of one length.
         """
         if not self.row_template.keeps_row_order or len(self.partition_template.by_row) != 1:
             return False
         [part] = self.partition_template.by_row
+        if part.function.name not in _BEGINNINGS or part.names == (ROW_KEY,):
+            return part.function.name in _BEGINNINGS
         pattern = self.patterns.get(ROW_KEY)
-        first = next(iter(pattern.groupindex), ROW_KEY) if pattern else ROW_KEY
-        begins = part.names in ((ROW_KEY,), (first,))
-        return begins and part.function.name in _BEGINNINGS
+        begins = None if pattern is None else _FIRST_GROUP.match(pattern.pattern)
+        if begins is None or part.names != (begins[1],):
+            return False
+        return bool(part.function.name) or _VARYING.search(begins[2]) is None
 
     def __reduce__(self) -> tuple[object, ...]:
         return parse_scheme, (self.name, self._content, self.name)

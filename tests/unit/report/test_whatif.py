@@ -57,12 +57,12 @@ def test_what_passes_as_a_burst_is_not_said_to_pass_for_long(tmp_path: Path) -> 
     recorded_keys = found.model_copy(update={"schemes": found.schemes[:1]})
     [said] = sentences(recorded_keys)
     assert said.endswith(
-        "nothing is throttled in so short a time: if it lasts, the limit of a partition is met "
-        "at about x 10."
+        "nothing is throttled, because a burst passes: if it lasts, the limit of a partition is "
+        "met at about x 10."
     )
     [row] = [one for one in rows(found) if one.label == "first limit met at (x 200 asked)"]
     assert row.bad(found, found.schemes[0])
-    assert "in so short a time" not in sentences(calculated(trace, most_factor=10_000.0))[0]
+    assert "a burst passes" not in sentences(calculated(trace, most_factor=10_000.0))[0]
 
 
 def test_a_limit_that_one_query_exceeds_is_met_at_any_rate(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_the_headline_says_what_only_a_burst_passes(tmp_path: Path) -> None:
     assert not best.once.throttled
     best = best.model_copy(update={"first_limit": first})
     headline = said(found.model_copy(update={"schemes": (today, best)})).splitlines()[0]
-    assert "nothing throttled instead of 60%, but only for so short a time" in headline
+    assert "nothing throttled instead of 60%, but only because a burst passes" in headline
     assert headline.endswith("if it lasts, the limit of the account is met at about x 0.5.")
     # Where queries may scan more, it is met earlier.
     best = bounded(best).model_copy(update={"first_limit": first})

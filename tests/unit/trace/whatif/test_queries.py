@@ -61,13 +61,28 @@ SCHEMES: tuple[dict[str, Any], ...] = (
         "keys": {"partition_key": "{time:month}-{device}-{row_key:bucket2}"},
     },
 )
+BEGINNINGS: tuple[dict[str, Any], ...] = (
+    {
+        "match": {"row_key": "(?P<number>[0-9]+)_.*"},
+        "keys": {"partition_key": "{partition_key}_{number}"},
+    },
+    {
+        "match": {"row_key": "[a-z]+-(?P<day>[0-9]+)"},
+        "keys": {"partition_key": "{partition_key}_{day:first1}"},
+    },
+    {
+        "match": {"row_key": "(?P<year>[0-9]{4})-.*"},
+        "keys": {"partition_key": "{partition_key}_{year}"},
+    },
+)
+"""Of which not all rows match."""
 TIMES = st.builds(
     "a1_2026-1{}-{:02}T{}".format, st.integers(0, 2), st.integers(1, 3), st.just("05")
 )
 PARTITIONS = st.sampled_from(["a1", "a2", "b1", "b", "", "a1_2026"]) | TIMES
 ROWS = st.builds(
     "2026-1{}-{:02}T{}".format, st.integers(0, 2), st.integers(1, 3), st.sampled_from("059")
-) | st.sampled_from(["x", "2026", "~"])
+) | st.sampled_from(["x", "2026", "~", "1_x", "10_x", "a-2", "b-1"])
 BOUNDS = st.none() | ROWS | st.sampled_from(["2026-11", "2026-11-02", "2026-11-03", "2026-12"])
 TABLES = st.sets(st.tuples(PARTITIONS, ROWS), max_size=25)
 QUERIES = st.tuples(BOUNDS, BOUNDS).map(lambda ends: TracedQuery(None, None, *ends)) | st.tuples(
@@ -131,7 +146,7 @@ def test_a_query_finds_under_new_keys_what_it_found(
             assert not ranges
 
 
-@given(st.sampled_from(SCHEMES), TABLES, PARTITIONS, BOUNDS)
+@given(st.sampled_from((*SCHEMES, *BEGINNINGS)), TABLES, PARTITIONS, BOUNDS)
 def test_the_first_rows_of_an_ordered_range_are_the_first_ones(
     content: dict[str, Any], rows: set[Key], partition: str, first: str | None
 ) -> None:
@@ -478,3 +493,9 @@ def test_a_sample_of_many_rows_is_scaled_up(monkeypatch: pytest.MonkeyPatch) -> 
     number, shares = counts.in_range("", NewRange(WHOLE_TABLE))
     assert number == pytest.approx(10_000, rel=0.1)
     assert [name for name, _ in shares] == ["p1", "p3", "p5", "p7", "p9"]
+
+
+def test_a_group_of_any_length_mixes_the_rows() -> None:
+    """`10_x` is before `1_x`, and in the partition after it; so is a group in the midst of keys."""
+    asked = [treated(scheme(content), "", "a1", TracedQuery(top=1)) for content in BEGINNINGS]
+    assert [one.ordered for one in asked] == [False, False, True]
