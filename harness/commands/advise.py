@@ -118,11 +118,15 @@ class Advise:
             verified = _verified(trace, args.file, found, question, folder) if args.verify else None
         if args.write is not None:
             _write(found, args.write)
-        said = [("--rows", f"{table}={rows}" if table else f"{rows}") for table, rows in args.rows]
-        said += [("--fields", text) for text in args.fields]
-        further = [*itertools.chain(*said)]
-        folder_given = "" if args.write is None else str(args.write)
-        given = Given(str(args.file), args.limits, further, folder_given)
+        rows = [("--rows", f"{table}={rows}" if table else f"{rows}") for table, rows in args.rows]
+        fields = [("--fields", text) for text in args.fields]
+        given = Given(
+            trace=str(args.file),
+            limits=args.limits,
+            rows=[*itertools.chain(*rows)],
+            fields=[*itertools.chain(*fields)],
+            folder="" if args.write is None else str(args.write),
+        )
         if args.html is not None:
             write_page(args.html, advise_page(found, given))
         if args.json:

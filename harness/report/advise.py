@@ -35,13 +35,15 @@ class Given:
     """What the command line gave, for the commands that verify the advice.
 
     Attributes:
-        further: Its other options.
+        rows: Options that say how many rows tables had.
+        fields: Options that say what keys are made of.
         folder: Of the schemes that were written; empty if they were not.
     """
 
     trace: str
     limits: str
-    further: Sequence[str] = ()
+    rows: Sequence[str] = ()
+    fields: Sequence[str] = ()
     folder: str = ""
 
 
@@ -66,9 +68,11 @@ def commands(found: AdviceRecord, given: Given) -> list[str]:
     proposed = scheme_files(found)
     if not proposed:
         return []
+    rows, fields = (
+        "".join(f" {shlex.quote(one)}" for one in of) for of in (given.rows, given.fields)
+    )
     if not given.folder:
-        further = "".join(f" {shlex.quote(one)}" for one in given.further)
-        asked = f"harness advise {trace}{rate}{judged}{further}"
+        asked = f"harness advise {trace}{rate}{judged}{rows}{fields}"
         in_units = any(table.found and table.found.physical for table in found.tables)
         return [*([] if in_units else [f"{asked} --verify"]), f"{asked} --write keys/"]
     folder = given.folder.rstrip("/")
@@ -77,7 +81,7 @@ def commands(found: AdviceRecord, given: Given) -> list[str]:
     speed = "" if found.rate == 1 else f" --set replay.speed={found.rate:g}"
     replay = f"harness run replay --set replay.trace={trace}{speed}"
     return [
-        *(f"harness whatif {trace} {of}{rate}{judged} --html whatif.html" for of in keys),
+        *(f"harness whatif {trace} {of}{rate}{judged}{rows} --html whatif.html" for of in keys),
         f"{replay} --throttling {limits}",
         f"{replay} --set replay.keys={schemes[0][0]} --throttling {limits}",
     ]

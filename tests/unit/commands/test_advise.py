@@ -109,8 +109,10 @@ def test_schemes_of_equal_names_are_files_of_their_own() -> None:
         update={"tables": (change, change.model_copy(update={"table": "Log"}))}
     )
     assert scheme_files(found) == [[("Orders-key-row.toml", "")], [("Log-key-row.toml", "")]]
-    given = Given("t", "published", folder="keys")
-    assert sum("replay.keys=keys/Orders-key-row.toml" in one for one in commands(found, given)) == 1
+    given = Given("t", "published", rows=("--rows", "9"), folder="keys")
+    said = commands(found, given)
+    assert sum("replay.keys=keys/Orders-key-row.toml" in one for one in said) == 1
+    assert ["--rows 9" in one for one in said if " whatif " in one] == [True, True]
 
 
 def test_a_page_does_not_replace_the_trace_that_is_read(tmp_path: Path, command: Command) -> None:
