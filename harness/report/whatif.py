@@ -10,6 +10,7 @@ from rich.text import Text
 
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
 from harness.measure.verdict.ranking import (
+    is_even,
     marked,
     met_if_it_lasts,
     needs_more,
@@ -106,7 +107,8 @@ def sentences(found: WhatIfRecord) -> list[str]:
             f"{agreed(unknown, 'is', 'are')} left out, because the trace does not say their keys."
         )
     if best is not None and (why := needs_more(found, best)):
-        said.append(f"The keys are not what limits it: {why}.")
+        even = is_even(found, best)
+        said.append(f"{'The keys are not what limits it:' if even else 'Besides,'} {why}.")
     if best is not None and found.physical is not None:
         said.append(
             "Request units are estimated: the sizes of entities from the recorded bytes, with "

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record.whatif import PricePart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import PeakPart, PricePart, SchemePart, WhatIfRecord
+from harness.measure.verdict.request_units import NEAR_FROM
 from harness.model.figures import agreed, counted, multiple, number, percent
 
 THROTTLED_NOISE = 0.001
@@ -21,8 +22,9 @@ _ABOUT = 0.95
 """A first limit is known to 5 %."""
 ACCOUNT = "account"
 """The rule that refuses what is beyond the limit of the account."""
-_NEAR = 0.9
-"""From this share of what is provisioned on, more throughput is needed, as in a verdict."""
+_EVEN = 1.25
+"""Up to this multiple of its even share a physical partition is not hot: so much more do some
+hundred equal keys give to one of ten by chance."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +101,12 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
         throttled=part.once.ratio,
         billable=price.billable,
         scanned=price.scanned,
-        hottest=next(peak.per_s for peak in peaks if peak.width_s == 10),
+        hottest=_highest(peaks, 10),
     )
+
+
+def _highest(peaks: Sequence[PeakPart], width_s: int) -> float:
+    return next(peak.per_s for peak in peaks if peak.width_s == width_s)
 
 
 def by_account(part: SchemePart) -> float:
@@ -109,25 +115,33 @@ def by_account(part: SchemePart) -> float:
 
 
 def needs_more(found: WhatIfRecord, part: SchemePart) -> str:
-    """Why the traffic needs a larger account and no other keys, as a clause; empty if it does not.
+    """Why the traffic needs a larger account, as a clause; empty if it does not.
 
     All partitions together ask for more than there is, under whatever keys. Cosmos DB does not tell
-    a full physical partition from throughput that is used up.
+    a full physical partition from throughput that is used up: keys may help too, unless `is_even`.
     """
-    width_s, least, time = 1, found.account_per_s, "second asks"
-    held = f"the account serves {number(least)}"
-    if found.physical is not None:
-        width_s, least, time = 10, _NEAR * found.account_per_s, "10 s ask"
-        held = f"{number(found.account_per_s)} are provisioned"
-    elif 2 * by_account(part) <= 1:
+    limit, physical = found.account_per_s, found.physical is not None
+    if not physical and 2 * by_account(part) <= 1:
         return ""
-    wanted, *others = (
-        next(peak.per_s for peak in one.account_peaks if peak.width_s == width_s)
-        for one in (part, *found.schemes)
-    )
+    width_s, least = (10, NEAR_FROM * limit) if physical else (1, limit)
+    wanted, *others = (_highest(one.account_peaks, width_s) for one in (part, *found.schemes))
     if not part.once.throttled or min(wanted, *others) < least:
         return ""
-    return f"the busiest {time} for {marked(part, number(wanted))} {found.unit}/s, and {held}"
+    asked = f"{marked(part, number(wanted))} {found.unit}/s"
+    if not physical:
+        return f"the busiest second asks for {asked}, and the account serves {number(limit)}"
+    if wanted < limit:
+        share = marked(part, percent(wanted / limit))
+        return f"the busiest 10 s ask for {share} of the provisioned {number(limit)} {found.unit}/s"
+    return f"the busiest 10 s ask for {asked}, and {number(limit)} are provisioned"
+
+
+def is_even(found: WhatIfRecord, part: SchemePart) -> bool:
+    """Whether no physical partition of Cosmos DB is hot: no other keys would spread it better."""
+    if found.physical is None:
+        return True
+    even = _highest(part.account_peaks, 10) / found.physical.count
+    return _highest(part.physical_peaks, 10) <= _EVEN * even
 
 
 def marked(part: SchemePart, figure: str) -> str:

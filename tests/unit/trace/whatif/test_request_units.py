@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.gateway.limits import GatewayLimits, Rate, RequestUnitLimits
 from harness.gateway.model import Model
 from harness.measure.record.whatif import WhatIfRecord
+from harness.measure.verdict.ranking import needs_more
 from harness.model.operation import WHOLE_TABLE, Kind, Operation, transaction
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.physical_partitions import PhysicalPartitions
@@ -218,6 +219,25 @@ def test_keys_that_spread_leave_the_provisioned_throughput_as_the_limit(tmp_path
     found = calculated(recorded(tmp_path, inserts(90, 11, [f"p{place}" for place in range(45)])))
     text = " ".join(whatif_text(found, Page(width=110)).split())
     assert "The keys are not what limits it: the busiest 10 s ask for 536 RU/s, and 300 are" in text
+
+
+def test_keys_are_a_limit_where_one_is_hot(tmp_path: Path) -> None:
+    """More is asked for than is provisioned, and half of it of one key."""
+    keys = [f"p{place}" if place % 2 else "hot" for place in range(90)]
+    trace = recorded(tmp_path, inserts(90, 11, keys))
+    found = what_if(trace, [], LIMITS, name="made", limits_name="test")
+    text = " ".join(whatif_text(found, Page(width=110)).split())
+    assert "not what limits it" not in text
+    assert "Besides, the busiest 10 s ask for 536 RU/s, and 300 are provisioned." in text
+
+
+def test_throughput_that_is_nearly_used_up_is_a_share(tmp_path: Path) -> None:
+    """Less than what is provisioned proves nothing by its figure."""
+    found = calculated(recorded(tmp_path, inserts(90, 11, [f"p{place}" for place in range(45)])))
+    ample = found.model_copy(update={"account_per_s": 580.0})
+    assert needs_more(ample, found.schemes[0]) == (
+        "the busiest 10 s ask for 92% of the provisioned 580 RU/s"
+    )
 
 
 def test_limits_of_storage_know_no_request_units(tmp_path: Path) -> None:
