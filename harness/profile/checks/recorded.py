@@ -89,10 +89,15 @@ def seen_in(record: RunRecord) -> Seen:
 def measured_shares(record: RunRecord) -> PredictionPart:
     """Shares of the load, in the form of a prediction: those that the report of the run shows.
 
-    They are of the whole run where nothing was measured. There are no ranges of neighbouring keys
-    where not every partition has a row, and none in a redacted record, because aliases have another
-    order.
+    The load is request units where they are charged, else entities. Shares are of the whole run
+    where nothing was measured. There are no ranges of neighbouring keys where not every partition
+    has a row, and none in a redacted record, because aliases have another order.
     """
+    if record.request_units is not None:
+        charged = record.request_units.per_s.mean
+        if charged:
+            return _shares(record, _units_rate_of, charged)
+        return _shares(record, _units_of, record.request_units.total)
     rate = record.account.entities_per_s.mean
     if rate and record.counts.entities:
         return _shares(record, lambda part: part.entities_per_s.mean, rate)
@@ -128,7 +133,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
         each=total / (sum(part.count for part in record.operations) or 1),
         entity_bytes=None,
         per_s=None if units is None else units.per_s.best_1s,
-        shares=_shares(record, _units_of, total),
+        shares=measured_shares(record) if total else _shares(record, _units_of, total),
         physical_share=hottest / (total or 1.0) if known else None,
         throughput=throughput,
         longest_partition_key=longest_bytes(keys) if known else None,
@@ -139,6 +144,10 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
 
 def _units_of(part: PartitionPart | OperationPart) -> float:
     return 0.0 if part.request_units is None else part.request_units.total
+
+
+def _units_rate_of(part: PartitionPart) -> float:
+    return 0.0 if part.request_units is None else part.request_units.per_s.mean
 
 
 def _shares(

@@ -144,7 +144,7 @@ class ChargesSeen:
         each: Mean charge of an operation, in request units.
         entity_bytes: An entity as JSON, which charges depend on; None where it is unknown.
         per_s: RU/s at the highest rate; None if the rate has no limit.
-        shares: Of the request units, as `Seen.shares` are of the entities.
+        shares: Of the request units, as `Seen.shares` of a profile are of the entities.
         physical_share: Of the hottest of ``throughput.fewest_partitions`` physical partitions; None
             where not all keys are known.
         longest_partition_key: Bytes in UTF-8; None where keys are not known, as for RowKeys.

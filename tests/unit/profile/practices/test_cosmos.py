@@ -31,6 +31,7 @@ from harness.profile.checks.seen import ChargesSeen, Seen
 from harness.profile.practices.checklist import PRACTICES, findings_of, with_advice
 from harness.profile.practices.keys import refused_keys
 from harness.profile.practices.practice import UNIT_LIMITS, Severity
+from harness.report.sentences import hottest, hottest_share
 from harness.report.terminal.page import Page
 from harness.report.terminal.request_units import charges_shown
 from tests.support.command import Command
@@ -294,6 +295,16 @@ def test_a_run_is_compared_by_what_it_was_charged() -> None:
     hottest = record.partitions[0]
     assert charges.shares.hottest == hottest.key
     assert charges.shares.hottest_share == pytest.approx(900 / record.request_units.total)
+
+
+def test_the_load_of_a_run_is_that_of_its_report() -> None:
+    """Request units, in both parts of a check."""
+    record = kept("run-v1-cosmos.json")
+    seen, most = seen_in(record), hottest(record)
+    assert most is not None
+    assert seen.charges is not None
+    for shares in (seen.shares, seen.charges.shares):
+        assert (shares.hottest, shares.hottest_share) == (most.key, hottest_share(record))
 
 
 def test_a_run_whose_service_told_no_charges_has_none() -> None:
