@@ -67,7 +67,8 @@ class EnforcedPart(RecordPart):
     """What a gateway enforced, in entities/s: pages can draw these lines beside the targets.
 
     Attributes:
-        partition_per_s: Of a partition of the endpoint; of one beside see `Partition.limit`.
+        partition_per_s: Of a partition of the endpoint. A queue beside tables has the same share of
+            its own target.
         refusals: Requests refused under load, by partition, account, server or moving.
     """
 

@@ -174,12 +174,10 @@ class PhysicalPart(RecordPart):
     """The physical partitions of Cosmos DB.
 
     Attributes:
-        per_s: What each can serve: its even share of what is provisioned.
         properties: Assumed properties of a written entity.
     """
 
     count: int
-    per_s: float
     properties: int
 
 
@@ -191,6 +189,8 @@ class WhatIfRecord(RecordPart):
         seconds: From its first operation to its last.
         rate: Multiple of the recorded traffic.
         unit: Of all rates and totals: entities or RU.
+        partition_per_s: Limit of a partition; of Cosmos DB what a physical partition can serve: its
+            even share of what is provisioned, but no more than the limits allow to each.
         account_per_s: Limit of the account; of Cosmos DB what is provisioned.
         physical: None for limits of Azure Storage.
         retry: The back-off, in words.
@@ -198,7 +198,7 @@ class WhatIfRecord(RecordPart):
             not.
     """
 
-    schema_version: int = 3
+    schema_version: int = 4
     harness_version: str = ""
     trace: str
     started_at: int

@@ -100,11 +100,13 @@ def first_limit(
         part: The traffic at the rate of the record.
     """
     shares = [
-        part.partition_peaks[0].per_s / record.partition_per_s,
         part.account_peaks[0].per_s / record.account_per_s,
+        *(
+            peaks[0].per_s / record.partition_per_s
+            for peaks in (part.partition_peaks, part.physical_peaks)
+            if peaks
+        ),
     ]
-    if record.physical is not None:
-        shares.append(part.physical_peaks[0].per_s / record.physical.per_s)
     if not max(shares):
         return None
     most = record.most_factor

@@ -56,9 +56,7 @@ def _capacity(limits: GatewayLimits) -> dict[str, Any]:
         "unit": "RU",
         "partition_per_s": per_s,
         "account_per_s": units.provisioned_ru_per_s,
-        "physical": PhysicalPart(
-            count=units.physical_partitions, per_s=per_s, properties=ASSUMED_PROPERTIES
-        ),
+        "physical": PhysicalPart(count=units.physical_partitions, properties=ASSUMED_PROPERTIES),
     }
 
 
