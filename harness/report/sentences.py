@@ -68,11 +68,11 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
         *(("", one.beside_as) for one in BESIDE if one.beside in tables - {record.endpoint.alone}),
         ("application", f"{watched.command or 'not started here'}: {requests}{others}"),
     ]
-    for place, client in enumerate(watched.clients[:_MOST_CLIENTS]):
+    for place, client in enumerate(watched.known_clients[:_MOST_CLIENTS]):
         name = client.user_agent or "(no user agent)"
         rows.append(("" if place else "clients", f"{client.requests:,} {name}"))
-    if (more := len(watched.clients) - _MOST_CLIENTS) > 0:
-        rows.append(("", f"and {counted(more, 'more client')}"))
+    if more := watched.clients_beyond(_MOST_CLIENTS):
+        rows.append(("", f"and {more}"))
     return [
         *rows,
         *([(unit.many, written)] if record.entity.wire_bytes else []),

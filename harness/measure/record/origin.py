@@ -166,8 +166,23 @@ class WatchedPart(RecordPart):
     gateway_busy_share: _Percent = 0.0
 
     @property
+    def known_clients(self) -> list[ClientPart]:
+        """Those that are not summed up."""
+        return [client for client in self.clients if client.user_agent != FOLDED]
+
+    @property
     def senders(self) -> str:
         """How many clients sent requests: ``3 clients``, ``more than 20 clients``."""
-        known = [client for client in self.clients if client.user_agent != FOLDED]
-        more = "more than " if len(known) < len(self.clients) else ""
-        return f"{more}{counted(len(known), 'client')}"
+        known = len(self.known_clients)
+        more = "more than " if known < len(self.clients) else ""
+        return f"{more}{counted(known, 'client')}"
+
+    def clients_beyond(self, most: int) -> str:
+        """How many clients there are beside the first ``most`` known ones; empty if there are none.
+
+        Those that are summed up are one client or more.
+        """
+        known = len(self.known_clients)
+        more = len(self.clients) - min(known, most)
+        least = "at least " if known < len(self.clients) else ""
+        return f"{least}{counted(more, 'more client')}" if more else ""

@@ -179,7 +179,7 @@ def facts_of(record: RunRecord) -> tuple[tuple[str, str], ...]:
     if watched is not None and watched.clients:
         clients = watched.senders
         if len(watched.clients) > 1:
-            busiest = watched.clients[0].requests / max(1, watched.requests)
+            busiest = watched.known_clients[0].requests / max(1, watched.requests)
             clients += f"; {percent(busiest)} of the requests from one of them"
         rows.append(("clients", clients))
     return tuple(rows)

@@ -8,6 +8,7 @@ from harness.measure.record.origin import ClientPart, WatchedPart
 from harness.model.operation import FOLDED
 from harness.profile.checks.recorded import seen_in
 from harness.profile.practices.checklist import findings_of
+from harness.report.sentences import application_setup
 from harness.report.terminal.checklist import Checked, check_text, facts_of
 from harness.report.terminal.page import Page
 from tests.support.evidence import evidence, recorded, scanned
@@ -60,3 +61,16 @@ def test_clients_are_those_of_the_report(agents: tuple[str, ...], said: str) -> 
     clients = tuple(ClientPart(user_agent=one, requests=2) for one in agents)
     watched = WatchedPart(requests=2 * requests, clients=clients)
     assert ("clients", said) in facts_of(altered(RECORD, watched=watched))
+
+
+def test_clients_that_are_summed_up_are_no_client() -> None:
+    """However many requests all of them sent."""
+    sent = {FOLDED: 6, "a": 2, "b": 1, "c": 1, "d": 0}
+    clients = tuple(ClientPart(user_agent=one, requests=count) for one, count in sent.items())
+    watched = WatchedPart(requests=10, clients=clients)
+    record = altered(RECORD, watched=watched)
+    said = "more than 4 clients; 20% of the requests from one of them"
+    assert ("clients", said) in facts_of(record)
+    shown = [text for _, text in application_setup(record, watched)]
+    first = shown.index("2 a")
+    assert shown[first : first + 4] == ["2 a", "1 b", "1 c", "and at least 2 more clients"]
