@@ -28,7 +28,6 @@ from harness.model.outcome import SUCCESS, Attempt, Result, is_retryable, outcom
 
 MOST_TABLES = 20
 MOST_QUERIES = 60
-MOST_CLIENTS = 64
 BATCH = 10
 """Fewest inserts in a transaction that is a batch, and not one thing in several rows."""
 AT_ONCE_S = 0.1
@@ -78,7 +77,6 @@ class Behaviour:
     """Counts how an application uses tables. Results come about in the order in which they end."""
 
     _results: int = 0
-    _clients: Counts = dataclasses.field(default_factory=dict)
     _tables: dict[str, _Table] = dataclasses.field(default_factory=dict)
     _queries: PairCounts[Counts] = dataclasses.field(default_factory=dict)
     _writes: Counts = dataclasses.field(default_factory=lambda: _zeros(WritesPart))
@@ -99,11 +97,6 @@ class Behaviour:
         """Count one result of ``client``, which is whatever tells clients apart."""
         operation = result.operation
         kind, key = operation.kind, operation.partition_key
-        clients = self._clients
-        if client in clients:
-            clients[client] += 1
-        else:
-            client = self._count_client(client, 1)
         self._results += 1
         name = operation.table
         table = self._tables.get(name)
@@ -132,12 +125,6 @@ class Behaviour:
                 self._add_write(table, operation, rank, result.sent_s, place)
         if len(result.attempts) > 1:
             self.note_waits(result.attempts)
-
-    def _count_client(self, client: str, results: int) -> str:
-        if client not in self._clients and len(self._clients) >= MOST_CLIENTS:
-            client = FOLDED
-        self._clients[client] = self._clients.get(client, 0) + results
-        return client
 
     def _table(self, name: str) -> _Table:
         if name not in self._tables and len(self._tables) >= MOST_TABLES:
@@ -295,8 +282,6 @@ class Behaviour:
     def merge(self, other: Behaviour) -> None:
         """Add what was drained from another one."""
         self._results += other._results
-        for client, count in other._clients.items():
-            self._count_client(client, count)
         for name, table in other._tables.items():
             self._table(name).merge(table)
         for place, counts in other._queries.items():
@@ -309,7 +294,6 @@ class Behaviour:
         """The counts so far, for a record."""
         self._close()
         lengths = self._lengths.view()
-        busiest = max(self._clients.values(), default=0)
         queries = [
             QueriesPart(name=name, table=table, **counts)
             for (name, table), counts in sorted(self._queries.items())
@@ -317,8 +301,6 @@ class Behaviour:
         tables = [table.part(name) for name, table in sorted(self._tables.items())]
         return BehaviourPart(
             results=self._results,
-            clients=len(self._clients),
-            busiest_client=rounded(busiest / self._results) if self._results else 0.0,
             queries=tuple(sorted(queries, key=lambda part: -part.entities)),
             tables=tuple(sorted(tables, key=lambda part: -part.operations)),
             writes=WritesPart(**self._writes),

@@ -144,15 +144,11 @@ class BehaviourPart(RecordPart):
     """How an application uses tables, for the practices that `harness check` compares it with.
 
     Attributes:
-        clients: Number of clients; at most 64 are told apart.
-        busiest_client: Share of the operations of the client with the most.
         queries: Those with the most entities first; beyond 60 names they are together.
         tables: Those with the most operations first; beyond 20 they are left out.
     """
 
     results: _Count = 0
-    clients: _Count = 0
-    busiest_client: _Share = 0.0
     queries: tuple[QueriesPart, ...] = ()
     tables: tuple[TableBehaviourPart, ...] = ()
     writes: WritesPart = WritesPart()
