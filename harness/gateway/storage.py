@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import collections
 import dataclasses
+import math
 from collections.abc import Callable, Container, Mapping, Sequence, Set
 
 from harness.gateway.contents import Contents
@@ -145,12 +146,12 @@ class StorageLimits:
                 asked[table, key] = count + entities.get((table, key), 0)
         self._metered = since_s, asked
         whole = demand.total + sum(more.values())
-        capacity = self._partitions.capacity
+        capacity = {table: self._partitions.capacity(table) for table in {one for one, _ in asked}}
         # Whatever a partition is asked for, no more of it comes further than its bucket passes.
         passing = whole - sum(
             count - self.bucket(table, key, since_s).most(since_s, until_s)
             for (table, key), count in asked.items()
-            if count > capacity
+            if count > capacity[table]
         )
         if not self._account.hardly_used_by(passing) or not self._account.holds(whole, since_s):
             return entities.keys() | more.keys()
@@ -171,12 +172,13 @@ class StorageLimits:
         for (table, key), count in asked.items():
             if not self._partitions.holds(table, key, count, since_s):
                 doubtful.add((table, key))
-            if count > capacity and not scans:
+            if count > capacity[table] and not scans:
                 # Whatever it is asked for, its server sees no more of it than its bucket passes.
                 server = ranges.find(table, key).server
                 by_server[server] -= count
                 limited.setdefault(server, []).append(self.bucket(table, key, since_s))
-        overdraft = demand.largest if demand.scans or demand.largest > capacity else 0
+        exceeds = demand.largest > min(capacity.values(), default=math.inf)
+        overdraft = demand.largest if demand.scans or exceeds else 0
         full = self._servers.full(by_server, since_s, limited, overdraft)
         # Entities of doubtful partitions by table and range.
         held_back: dict[tuple[str, Bound], int] = {}

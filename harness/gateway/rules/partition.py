@@ -6,12 +6,14 @@ partitions". Every PartitionKey of a table is a partition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.gateway.demand import Place
 from harness.gateway.limits import Rate
 from harness.gateway.rules.bucket import Bucket
-from harness.model.partition import limit_at
+from harness.model.partition import is_beside, limit_at
+from harness.model.services import BESIDE
+from harness.model.services.service import Service
 
 _MOST_PARTITIONS = 50_000
 _MOST_KEPT = 45_000
@@ -26,12 +28,17 @@ class PartitionRule:
     A partition without requests for the time of a burst has a full bucket, as a new one has, so it
     is dropped: a million keys take no more memory than those of the last seconds. Above 50,000
     partitions in use at once, the least recently used are dropped too.
+
+    Args:
+        rate: That of a partition of a table.
+        beside: The services beside tables, whose partitions may have another one.
     """
 
-    def __init__(self, rate: Rate) -> None:
+    def __init__(self, rate: Rate, beside: Sequence[Service] = BESIDE) -> None:
         self._rate = rate
-        self.capacity = rate.entities_per_s * rate.burst_s
-        """Entities in a full bucket of a table."""
+        self._beside = beside
+        per_s = rate.entities_per_s
+        self._lowest_per_s = min([per_s, *(one.limit(per_s) for one in beside)])
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._checked_at = _CHECKED_AT
 
@@ -43,17 +50,19 @@ class PartitionRule:
         bucket = self._buckets.get((table, key))
         return bucket is None or bucket.allows(entities, now_s)
 
+    def capacity(self, table: str) -> float:
+        """Entities in a full bucket of a partition of ``table``, or of what is in its place."""
+        return self._per_s(table) * self._rate.burst_s
+
     def holds(self, table: str, key: str, entities: int, now_s: float) -> bool:
         """Whether requests with ``entities`` in all pass in the second from now on, at any time.
 
         False too if it matters when they do: a partition may have traffic for a second alone.
         """
-        if entities > _HARDLY * self.capacity:
+        if entities > _HARDLY * self.capacity(table):
             return False
         bucket = self._buckets.get((table, key))
-        if bucket is None:
-            return entities <= self.capacity
-        return bucket.holds(entities, now_s)
+        return bucket is None or bucket.holds(entities, now_s)
 
     def metered(self, entities: Mapping[Place, int], seconds: float) -> list[tuple[str, str, int]]:
         """Table, key and entities of the partitions whose buckets matter.
@@ -61,14 +70,16 @@ class PartitionRule:
         The others are asked for so few that a bucket, which is full, is as full again within a
         hundredth of this time.
         """
-        least = self._rate.entities_per_s * min(seconds / 100, self._rate.burst_s)
+        part_s = min(seconds / 100, self._rate.burst_s)
+        least = self._lowest_per_s * part_s
         buckets = self._buckets
         if not buckets and max(entities.values(), default=0) <= least:
             return []
         return [
             (table, key, count)
             for (table, key), count in entities.items()
-            if key is not None and (count > least or (table, key) in buckets)
+            if key is not None
+            and ((count > least and count > self._per_s(table) * part_s) or (table, key) in buckets)
         ]
 
     def take(self, table: str, key: str, entities: int, now_s: float) -> None:
@@ -81,8 +92,7 @@ class PartitionRule:
         if bucket is None:
             if len(self._buckets) >= self._checked_at:
                 self._forget(now_s)
-            per_s = limit_at(table, self._rate.entities_per_s)
-            bucket = Bucket(per_s, self._rate.burst_s, now_s)
+            bucket = Bucket(self._per_s(table), self._rate.burst_s, now_s)
             self._buckets[partition] = bucket
         return bucket
 
@@ -90,6 +100,10 @@ class PartitionRule:
         bucket = self._buckets.get((table, key))
         if bucket is not None:
             bucket.give_back(entities, now_s)
+
+    def _per_s(self, table: str) -> float:
+        per_s = self._rate.entities_per_s
+        return limit_at(table, per_s, self._beside) if is_beside(table) else per_s
 
     def _forget(self, now_s: float) -> None:
         """Drop full buckets; the next search follows when there are twice as many as now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from harness.endpoint.protocol.responses import read_error
 from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, Unpassed
+from harness.gateway.demand import Place
 from harness.gateway.headers import Headers
 from harness.gateway.large_bodies import MessageScan
 from harness.gateway.limits import GatewayLimits, Moving, Rate, Servers
@@ -26,10 +28,12 @@ from harness.gateway.queue_requests import (
 )
 from harness.gateway.reading import Answered, read_answer
 from harness.gateway.requests import Asked
+from harness.gateway.rules.partition import PartitionRule
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttling_scope
 from harness.model.services import beside_at, server_answering
 from harness.model.services.queues import QUEUES
+from harness.model.services.service import Targets
 from tests.support.asked import about_entity
 
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -181,6 +185,21 @@ def test_a_queue_over_its_rate_is_refused() -> None:
     assert (refused.status, refused.scope, refused.rule) == (503, Scope.PARTITION, "partition")
     assert not served(model, put("other"), 1.0).rule
     assert not served(model, about_entity("PUT", "orders"), 1.0).rule
+
+
+@pytest.mark.parametrize(("target", "lower"), [(500.0, "(files)"), (8000.0, "table")])
+def test_partitions_beside_tables_have_the_target_of_their_service(
+    target: float, lower: str
+) -> None:
+    """Of the lower limit, fewer entities are too many to pass without a look at the bucket."""
+    files = dataclasses.replace(QUEUES, beside="(files)", targets=Targets(partition=target))
+    rule = PartitionRule(Rate(entities_per_s=2000.0, burst_s=1.0), (files,))
+    assert (rule.capacity("table"), rule.capacity("(files)")) == (2000, target)
+    least = min(target, 2000.0)
+    held = {one: rule.holds(one, "a", round(least / 20) + 1, 0.0) for one in ("table", "(files)")}
+    assert held == {one: one != lower for one in held}
+    asked: dict[Place, int] = {(one, "a"): round(least / 100) + 1 for one in held}
+    assert [table for table, _, _ in rule.metered(asked, 1.0)] == [lower]
 
 
 def test_each_message_of_a_get_counts() -> None:
