@@ -170,10 +170,13 @@ def unstored(request: Unpassed) -> GatewayAnswer:
     if method == "GET" and "comp=list" in query:
         typed = common | {"Content-Type": "application/xml"}
         return GatewayAnswer(status=200, headers=typed, body=_NOTHING_LISTED)
-    if path.count("/") == 2 and method in ("PUT", "DELETE"):
-        # Of a queue, which nothing tells but that no table is written so.
+    if path.count("/") == 2 and method in ("PUT", "DELETE") and "comp=" not in query:
+        # Of a queue or a container: of a table, only what has ``comp`` is written so.
         return GatewayAnswer(status=201 if method == "PUT" else 204, headers=common)
-    message = "Without an endpoint the gateway responds to few requests but those about contents."
+    message = (
+        "Without an endpoint the gateway responds only to requests about entities, messages and "
+        "blobs, and to those that create, delete or list tables, queues and containers."
+    )
     return error(501, "NotImplemented", message, headers, now)
 
 

@@ -27,7 +27,7 @@ from harness.gateway.queue_requests import (
     read_queue_request,
 )
 from harness.gateway.reading import Answered, read_answer
-from harness.gateway.requests import Asked
+from harness.gateway.requests import NOTHING, Asked
 from harness.gateway.rules.partition import PartitionRule
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttling_scope
@@ -330,3 +330,21 @@ def test_without_an_endpoint_messages_are_acknowledged() -> None:
     assert [answered(method, "").status for method in ("PUT", "DELETE")] == [201, 204]
     assert answered("GET", "?comp=metadata").headers["x-ms-approximate-messages-count"] == "0"
     assert answered("POST", "?comp=other").status == 501
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "status"),
+    [
+        ("PUT", "", 201),
+        ("PUT", "?timeout=9", 201),
+        ("DELETE", "", 204),
+        ("PUT", "?comp=acl", 501),
+        ("PUT", "?timeout=9&comp=metadata", 501),
+    ],
+)
+def test_without_an_endpoint_a_queue_is_made_by_any_request_that_may_be_about_one(
+    method: str, query: str, status: int
+) -> None:
+    """Where nothing tells a queue from a table, what sets a property of a table stays refused."""
+    asked = Unpassed(method, f"/account/orders{query}", {}, b"", NOTHING, NOW)
+    assert answers.unstored(asked).status == status
