@@ -206,9 +206,10 @@ class GatewayLimits(_Part):
         """The limits in request units; None where entities are limited."""
         return self.cosmos
 
-    def service(self, server: Server = "table", *, stores: bool = True) -> Service | None:
+    def service(self, server: Server = "table", *, keeps_writes: bool = True) -> Service | None:
         """See `service_throttling`."""
-        return service_throttling(server, in_units=self.cosmos is not None, stores=stores)
+        in_units = self.cosmos is not None
+        return service_throttling(server, in_units=in_units, keeps_writes=keeps_writes)
 
     def provisioned(self, throughput: Throughput) -> Self:
         """The same limits with what is known to be provisioned, if they are in request units."""

@@ -93,11 +93,14 @@ def service_provisioned(*, in_units: bool) -> Service:
     return COSMOS if in_units else USUAL
 
 
-def service_throttling(server: Server, *, in_units: bool, stores: bool = True) -> Service | None:
+def service_throttling(
+    server: Server, *, in_units: bool, keeps_writes: bool = True
+) -> Service | None:
     """What a server of Azurite is behind the gateway; None where the gateway has no such limits.
 
-    ``in_units`` tells that its limits are in request units; ``stores``, that Azurite is there.
+    ``in_units`` tells that its limits are in request units; ``keeps_writes``, that Azurite is
+    there.
     """
-    models = (one for one in SERVICES if one.models_targets and one.stores is stores)
+    models = (one for one in SERVICES if one.models_targets and one.keeps_writes is keeps_writes)
     behind = (COSMOS_EMULATOR,) if in_units else models
     return next((one for one in behind if one.server == server), None)

@@ -81,6 +81,6 @@ QUEUE_GATEWAY_ALONE = dataclasses.replace(
     QUEUE_GATEWAY,
     name="queue-gateway-alone",
     described=GATEWAY_ALONE.described,
-    stores=False,
+    keeps_writes=False,
     origin=GATEWAY_ALONE.origin,
 )

@@ -135,7 +135,7 @@ class Service:
         limits: What its limits count, and so which practices apply to it.
         throttles: Whether it answers that there is too much load.
         models_targets: Whether what throttles is a model of the targets, with limits of its own.
-        stores: Whether it keeps what is written.
+        keeps_writes: Whether what is written can be read afterwards.
         emulated: Whether it shares the machine with the load generator.
         machine: What the machine of the generator is called.
         server: The server of Azurite that stands in for it, if one does.
@@ -176,7 +176,7 @@ class Service:
     limits: LimitUnit = LimitUnit.ENTITIES
     throttles: bool = True
     models_targets: bool = False
-    stores: bool = True
+    keeps_writes: bool = True
     emulated: bool = False
     machine: str = "the machine"
     server: Server = "table"

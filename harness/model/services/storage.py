@@ -43,6 +43,6 @@ GATEWAY_ALONE = dataclasses.replace(
     GATEWAY,
     name="gateway-alone",
     described="Gateway that enforces limits, with nothing behind it",
-    stores=False,
+    keeps_writes=False,
     origin="Gateway that enforces limits, with nothing behind it.",
 )

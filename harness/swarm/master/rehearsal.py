@@ -251,8 +251,8 @@ def found_gateway(run: MasterRun) -> FoundGateway | None:
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}", trusted)
     if found is None or found.limits.units is not None:
         return None
-    stores = found.before != NO_UPSTREAM
-    kind = found.limits.service(first.kind.server, stores=stores)
+    keeps_writes = found.before != NO_UPSTREAM
+    kind = found.limits.service(first.kind.server, keeps_writes=keeps_writes)
     if kind is None or not on_this_machine(found.before):
         return None
     run.recognise(Accounts((as_kind(first, kind),)))

@@ -208,5 +208,5 @@ def test_the_kind_decides_the_target() -> None:
         assert kind.charges
         assert kind.targets is None
     assert [kind for kind in SERVICES if kind.emulated] == [
-        kind for kind in SERVICES if "Azurite" in kind.described or not kind.stores
+        kind for kind in SERVICES if "Azurite" in kind.described or not kind.keeps_writes
     ]
