@@ -221,6 +221,12 @@ def require_possible(plan: RunPlan, observed: Observed) -> None:
     require_sendable(plan.name, plan.session, problem, examples)
 
 
+def require_fitting(plan: RunPlan) -> None:
+    """Raise a `SetupError` if the service that answers told does not fit to the settings."""
+    if (problem := settings_problem(plan.profile, plan.kind)) is not None:
+        raise SetupError(f"{plan.name} cannot run here: {problem} ({plan.kind.described})")
+
+
 def _setting_problem(plan: RunPlan, only: Service) -> str | None:
     """Why the settings of a run do not fit to a service without tables; None where they do."""
     if plan.own_class:

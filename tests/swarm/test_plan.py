@@ -14,9 +14,10 @@ from harness.endpoint.accounts import Accounts
 from harness.endpoint.endpoint import emulator_endpoint
 from harness.model.errors import SetupError
 from harness.model.services.cosmos import COSMOS_EMULATOR
+from harness.model.services.storage import GATEWAY, GATEWAY_ALONE
 from harness.profile.profile_loader import NamedProfile, parse
 from harness.swarm.master.master_run import Cause, Ending
-from harness.swarm.plan import RunPlan, new_plan
+from harness.swarm.plan import RunPlan, new_plan, require_fitting
 
 
 def sent(content: Any) -> Any:
@@ -94,6 +95,15 @@ def made(parts: dict[str, Any]) -> RunPlan:
         embedded=True,
         kind=COSMOS_EMULATOR,
     )
+
+
+def test_an_audit_needs_an_endpoint_that_keeps_writes() -> None:
+    """Every write would count as lost at one that acknowledges them only."""
+    audited = made({"audit": {"enabled": True}})
+    require_fitting(dataclasses.replace(audited, kind=GATEWAY))
+    require_fitting(dataclasses.replace(made({}), kind=GATEWAY_ALONE))
+    with pytest.raises(SetupError, match="endpoint keeps no writes"):
+        require_fitting(dataclasses.replace(audited, kind=GATEWAY_ALONE))
 
 
 def test_a_throttled_account_is_named_as_the_end_of_a_run() -> None:

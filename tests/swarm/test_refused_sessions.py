@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import gevent
 import pytest
 
+from harness.gateway.process import start_gateway
 from tests.support.locust_process import Stress
 from tests.support.production_hosts import ACCOUNT, BLOB_HOST
 
@@ -62,3 +66,19 @@ def test_what_a_service_without_tables_cannot_do_is_refused(
     with gevent.Timeout(60):
         assert process.wait() == 2, process.said
     assert sentence in " ".join(process.said.split())
+
+
+def test_an_audit_is_refused_where_nothing_keeps_writes(stress: Stress, tmp_path: Path) -> None:
+    """A gateway without an endpoint acknowledges writes only, and is sent none."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[partition]\nentities_per_s = 1000.0\n", encoding="utf-8")
+    with start_gateway(upstream="none", limits=limits) as gateway:
+        arguments = ("--profile", "single-partition", "--set", "audit.enabled=true")
+        process = stress("--headless", *arguments, "-H", gateway.url)
+        with gevent.Timeout(60):
+            assert process.wait() == 2, process.said
+        counts = json.loads(gateway.counters())["counts"]
+    # The probe.
+    assert [row["partition"] for row in counts] == [None]
+    assert "the endpoint keeps no writes" in " ".join(process.said.split())
+    assert "[2/4]" not in process.said

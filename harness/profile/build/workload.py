@@ -75,11 +75,13 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
 
 
 def settings_problem(profile: Profile, service: Service | None) -> str | None:
-    """Why settings do not fit to a service without tables; None where they do, and for tables."""
+    """Why settings do not fit to a service; None where they do, and for tables of one unknown."""
     if service is None:
         return None
-    if profile.audit.enabled:
+    if profile.audit.enabled and service.store != "table":
         return "audit.enabled compares rows of tables"
+    if profile.audit.enabled and not service.keeps_writes:
+        return "audit.enabled reads back what was written, and the endpoint keeps no writes"
     return (profile.entity.compress and service.uncompressed) or None
 
 

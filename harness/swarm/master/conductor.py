@@ -51,7 +51,13 @@ from harness.swarm.master.run_tables import LoadingFailed, RunTables
 from harness.swarm.master.sharing import GRACE_S, Sharing, SignIns
 from harness.swarm.membership import refusals_of
 from harness.swarm.messages import host_of, on, send
-from harness.swarm.plan import OPTION, new_plan, require_possible, require_spreadable
+from harness.swarm.plan import (
+    OPTION,
+    new_plan,
+    require_fitting,
+    require_possible,
+    require_spreadable,
+)
 from harness.trace.replay.preparation import Preparation
 
 _WINDOW_NOTICE_S = 0.3
@@ -169,6 +175,7 @@ class Conductor:
         self.accounts = run.accounts
         # Only this run has the kind of what is found: before the next one it may be another.
         gateway = gateway or found_gateway(run)
+        require_fitting(run.plan)
         if gateway is not None:
             of = run.plan.kind, plan.table, plan.tables
             shown.rehearsal = Rehearsal(gateway, *of, aliases or str)
