@@ -279,9 +279,7 @@ def test_stop_ends_a_start_that_is_being_checked(held_up: HeldUp) -> None:
     """The form hears of it, and meanwhile takes no other start."""
     assert held_up.form_said["first"]["success"] is False
     assert "the start was stopped" in held_up.form_said["first"]["message"]
-    assert (
-        "an earlier start is still checking the endpoint" in held_up.form_said["second"]["message"]
-    )
+    assert "an earlier start is still preparing a run" in held_up.form_said["second"]["message"]
 
 
 def test_a_repeat_that_cannot_be_ends_the_process(held_up: HeldUp) -> None:

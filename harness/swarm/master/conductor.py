@@ -120,7 +120,7 @@ class Conductor:
     def unready(self) -> str | None:
         """Why users cannot be started or changed now, or None if they can."""
         if self._housekeeping.busy and not self.busy:
-            return "an earlier start is still checking the endpoint; wait a moment"
+            return "an earlier start is still preparing a run; wait a moment"
         phase = None if self.run is None else self.run.phase
         if phase is Phase.LOADING:
             return "the table is being loaded; wait for the first users, or stop the run"
