@@ -36,9 +36,9 @@ from harness.workload.operation_source import OperationSource
 _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
 _MOST_PARTS = 50_000
-"""Single writes and writes in transactions, after which the dry run ends."""
+"""Single operations and parts of transactions, after which the dry run ends."""
 _PAUSE_EVERY = 500
-"""Writes between two pauses: some milliseconds."""
+"""Of these between two pauses: some milliseconds."""
 _FEW_KEPT = 0.1
 """Share of the new rows: where most are deleted again, no more are left in the sample by chance."""
 _LOADING = 3
@@ -440,39 +440,41 @@ def observe(
     scans: collections.Counter[str] = collections.Counter()
     stores = _stores(profile, source)
     parts = paused = 0
-    for task, operation in itertools.islice(dry_run(source, profile), sample):
-        if parts >= paused:
-            pause()
-            paused = parts + _PAUSE_EVERY
-        alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
-        sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
-        shares.add(operation, operation.entities_asked)
-        writes.add(task, operation)
-        table_keys = keys.setdefault(operation.table, TableKeys())
-        if charges is not None:
-            creates = table_keys.creates_row((operation.parts or (operation,))[0])
-            charges.add(operation, creates=creates, matching=matching_of(operation))
-        if new := table_keys.add(operation):
-            grown.add(operation, new)
-        on_partition[operation.partition] += len(operation.parts) or 1
-        asked = operation.key_range
-        if operation.kind is not Kind.QUERY:
-            for part in operation.parts or (operation,):
-                rows.add((operation.partition, part.row_key))
-        elif (
-            operation.partition_key != WHOLE_TABLE
-            and asked.row_from is None
-            and asked.row_before is None
-            and operation.top is None
-        ):
-            # It scans more where its partition has more rows.
-            scans[operation.partition] += 1
-        parts += len(operation.parts) or 1
-        if parts > _MOST_PARTS:
-            break
-    if isinstance(source, ReplaySource):
-        # Else a part of the trace stays in memory, and a log as a temporary trace.
-        source.close()
+    try:
+        for task, operation in itertools.islice(dry_run(source, profile), sample):
+            if parts >= paused:
+                pause()
+                paused = parts + _PAUSE_EVERY
+            alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
+            sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
+            shares.add(operation, operation.entities_asked)
+            writes.add(task, operation)
+            table_keys = keys.setdefault(operation.table, TableKeys())
+            if charges is not None:
+                creates = table_keys.creates_row((operation.parts or (operation,))[0])
+                charges.add(operation, creates=creates, matching=matching_of(operation))
+            if new := table_keys.add(operation):
+                grown.add(operation, new)
+            on_partition[operation.partition] += len(operation.parts) or 1
+            asked = operation.key_range
+            if operation.kind is not Kind.QUERY:
+                for part in operation.parts or (operation,):
+                    rows.add((operation.partition, part.row_key))
+            elif (
+                operation.partition_key != WHOLE_TABLE
+                and asked.row_from is None
+                and asked.row_before is None
+                and operation.top is None
+            ):
+                # It scans more where its partition has more rows.
+                scans[operation.partition] += 1
+            parts += len(operation.parts) or 1
+            if parts > _MOST_PARTS:
+                break
+    finally:
+        if isinstance(source, ReplaySource):
+            # Else a part of the trace stays in memory, and a log as a temporary trace.
+            source.close()
     prediction = exact_shares(profile) or shares.prediction()
     hottest = max(on_partition.values(), default=1)
     return Observed(

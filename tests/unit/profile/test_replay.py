@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,25 @@ def test_operations_without_keys_are_left_out(tmp_path: Path) -> None:
     assert (left_out.operations, preparation.part.operations) == (2, len(KINDS) - 2)
     said = preparation.part.sentences()[0]
     assert said == ("2 operations of the trace left out: the trace does not hold their keys.")
+
+
+def test_a_look_that_is_stopped_leaves_no_temporary_trace(tmp_path: Path) -> None:
+    """A log is read as a trace, which is deleted when the look at a pause is ended."""
+    path = tmp_path / "log.txt"
+    path.write_text(classic("2.0")(REQUESTS), encoding="utf-8")
+    named, preparation = read_trace(replay(path))
+
+    def traces() -> set[Path]:
+        return set(Path(tempfile.gettempdir()).glob("table-trace-*"))
+
+    before = traces()
+    during: set[Path] = set()
+
+    def stop() -> None:
+        during.update(traces() - before)
+        raise InterruptedError
+
+    # What is caught keeps all that the look left open. Other processes make such folders too.
+    with pytest.raises(InterruptedError) as caught:
+        observe(named.profile, preparation=preparation, pause=stop)
+    assert during - traces(), caught.traceback
