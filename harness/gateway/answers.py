@@ -171,7 +171,7 @@ def unstored(request: Unpassed) -> GatewayAnswer:
         typed = common | {"Content-Type": "application/xml"}
         return GatewayAnswer(status=200, headers=typed, body=_NOTHING_LISTED)
     if path.count("/") == 2 and method in ("PUT", "DELETE") and "comp=" not in query:
-        # Of a queue or a container: of a table, only what has ``comp`` is written so.
+        # A queue or a container. Requests of this form that are about tables have ``comp``.
         return GatewayAnswer(status=201 if method == "PUT" else 204, headers=common)
     message = (
         "Without an endpoint the gateway responds only to requests about entities, messages and "

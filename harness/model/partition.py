@@ -33,9 +33,9 @@ def store_beside(name: str) -> str:
 
 
 def limit_at(table: str, per_s: float, beside: Sequence[Service] = BESIDE) -> float:
-    """What limits that allow ``per_s`` to a partition of a table allow to one of ``table``.
+    """The limit of a partition of ``table`` where that of a partition of a table is ``per_s``.
 
-    Beside tables that is one of ``beside``, or a name for a partition alone, after a slash.
+    ``table`` may stand for one of the services ``beside`` tables: ``(queues)``, ``(queues)/NAME``.
     """
     name = table.partition("/")[0]
     return next((one.limit(per_s) for one in beside if one.beside == name), per_s)
@@ -96,7 +96,10 @@ class Partition(NamedTuple):
         return None if held is None else held.partition
 
     def limit(self, targets: Targets | None, enforced_per_s: float | None) -> float | None:
-        """The figure in force: of limits that allow this to one of the endpoint, or its target."""
+        """The limit in force: its target, unless limits are enforced.
+
+        ``enforced_per_s`` is what they allow to a partition of the endpoint.
+        """
         if enforced_per_s is None or not self.targeted:
             return self.target(targets)
         return limit_at(self.table, enforced_per_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from harness.measure.record.enforced import LIMITS
+from harness.measure.record.enforced import LIMITS, partition_limit_of
 from harness.measure.record.measured import (
     AT_LEAST,
     AccountLoadPart,
@@ -77,7 +77,7 @@ def raised_mark(record: RunRecord, of: Scope = "partition") -> str:
 
 def partition_limit(record: RunRecord, part: PartitionPart) -> float | None:
     """The limit of a partition that was in force: enforced by a gateway, or else the target."""
-    enforced = None if record.enforced is None else record.enforced.partition_limit
+    enforced = partition_limit_of(record.enforced)
     if enforced is None or target_of(part) is None:
         return target_of(part)
     return part.partition.limit(None, enforced)
@@ -183,7 +183,7 @@ def limits_of(record: RunRecord, *, partition: bool = False) -> list[ShownLimit]
         if len(set(limits.values())) > 1:
             each = {f"each of the {whose(one)}": limit for one, limit in limits.items()}
     if (part := record.enforced) is not None and part.limits:
-        each = each if part.partition_limit is not None else {}
+        each = each if partition_limit_of(part) is not None else {}
         rule = record.verdict.limited_by
         if rule in LIMITS and LIMITS[rule].covers:
             # In the way of the partitions that it covers, whatever they serve together.

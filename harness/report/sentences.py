@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 from harness.measure.counts.latency import SPANS
+from harness.measure.record.enforced import partition_limit_of
 from harness.measure.record.findings import AdvicePart, AuditPart, SearchPart, StepPart
 from harness.measure.record.measured import EstimatePart, MessagesPart, PartitionPart, RatesPart
 from harness.measure.record.origin import ReplayPart, WatchedPart
@@ -398,7 +399,7 @@ def _gateway_note(record: RunRecord) -> str:
     if part is None:
         return "The gateway throttles by its own limits, which may differ from these targets."
     each, limits = part.rates, {*partition_limits(record).values()}
-    if part.partition_limit is not None and len(limits) == 1:
+    if partition_limit_of(part) is not None and len(limits) == 1:
         each |= {"partition": limits.pop()}
     rates = [f"{number(rate)} per {rule}" for rule, rate in each.items()]
     unit = record.endpoint.service.unit.rate

@@ -15,7 +15,7 @@ from harness.endpoint.credential import EMULATOR_KEY
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_counters
 from harness.measure.counts.latency import LatencyHistogram
-from harness.measure.record.enforced import EnforcedPart, moves_of, refusals_of
+from harness.measure.record.enforced import EnforcedPart, moves_of, partition_limit_of, refusals_of
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
 from harness.model.errors import SetupError
@@ -94,7 +94,7 @@ class LiveLine:
             in_flight, clients = run.in_flight, len(run.tally.clients)
         latest = overall.since(self._latency).view()
         self._latency = overall
-        limit = None if run.enforced is None else run.enforced.partition_limit
+        limit = partition_limit_of(run.enforced)
         snapshot = run.shown(snapshot)
         kind = run.kind_of(snapshot)
         return watch_line(

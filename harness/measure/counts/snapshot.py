@@ -128,9 +128,9 @@ class Snapshot:
 
     Counts, the series, the heat map and latencies over time cover the whole run. Rates and
     latencies cover the window, the UTC seconds from ``start`` to before ``end``. Every part has
-    request units if the service charged any, and no part otherwise. What no document names a target
-    for is in rates, entity counts and latencies of several partitions only where there is nothing
-    else.
+    request units if the service charged any, and no part otherwise. Rates, entity counts and
+    latencies of several partitions leave out what no document names a target for, unless there is
+    nothing else.
 
     Attributes:
         oldest_ms: Age of the oldest message that a get returned, by UTC second, where above 0.
@@ -159,9 +159,9 @@ class Snapshot:
 
     @property
     def alone(self) -> Service | None:
-        """What beside tables had all requests that a target is for, or else all; None for tables.
+        """The one service beside tables that was used; None if tables were, or several services.
 
-        None for several of them too, and before the first request.
+        What no document names a target for does not count beside others.
         """
         documented = [part for part in self.partitions if part.partition.documented]
         tables = {part.partition.table for part in documented or self.partitions}

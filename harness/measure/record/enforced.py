@@ -99,14 +99,16 @@ class EnforcedPart(RecordPart):
         return {rule: getattr(self, f"{rule}_per_s") for rule in LIMITS}
 
     @property
-    def partition_limit(self) -> float | None:
-        """The limit of a partition; None where it has none."""
-        return self.partition_per_s if self.partition_per_s < UNLIMITED_PER_S else None
-
-    @property
     def limits(self) -> bool:
         """Whether anything is limited."""
         return min(self.rates.values()) < UNLIMITED_PER_S
+
+
+def partition_limit_of(enforced: EnforcedPart | None) -> float | None:
+    """The limit of a partition that a gateway enforces; None where there is none."""
+    if enforced is None or enforced.partition_per_s >= UNLIMITED_PER_S:
+        return None
+    return enforced.partition_per_s
 
 
 def refusals_of(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:

@@ -10,7 +10,6 @@ could fail on, such as a wrong type or a number out of range.
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
@@ -160,7 +159,7 @@ class EndpointPart(RecordPart):
     targets: TargetsPart | None = pydantic.Field(
         default=None, exclude_if=lambda targets: targets is None
     )
-    alone: str = pydantic.Field(default="", exclude_if=operator.not_)
+    alone: Annotated[str, IF_ANY] = ""
 
     @property
     def service(self) -> Service:

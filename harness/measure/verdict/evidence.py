@@ -13,7 +13,7 @@ from harness.measure.counts.snapshot import (
     CountedPartition,
     Snapshot,
 )
-from harness.measure.record.enforced import EnforcedPart
+from harness.measure.record.enforced import EnforcedPart, partition_limit_of
 from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.measured import (
     OTHERS,
@@ -294,8 +294,7 @@ class Evidence:
 
     def limit_of(self, part: CountedPartition) -> float | None:
         """Entities/s that a partition is held to: by a stand-in, or else the published target."""
-        enforced = None if self.enforced is None else self.enforced.partition_limit
-        return part.partition.limit(self.targets, enforced)
+        return part.partition.limit(self.targets, partition_limit_of(self.enforced))
 
     @cached_property
     def throttled_by(self) -> str:

@@ -13,7 +13,7 @@ import itertools
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from harness.workload.scenarios.scenario import Scenario, Setting
 
 _TRIED_OPERATIONS = 300
 _TRIED_WRITES = 3_000
-"""Parts of transactions, after which no more operations are tried."""
+"""After so many parts of transactions no more operations are tried."""
 _TABLE_ENDING_CHARACTERS = 24
 _HARNESS = Path(__file__).resolve().parents[2]
 
@@ -108,19 +108,25 @@ def try_out(source: OperationSource, profile: Profile) -> None:
     A `SetupError` names file and line of code that raises, or an operation that would be refused.
     """
     with own_mistakes(profile.scenario or ""):
-        for operations in (source.loading(), (made for _, made in dry_run(source, profile))):
-            writes = 0
-            for operation in itertools.islice(operations, _TRIED_OPERATIONS):
-                if not isinstance(operation, Operation):
-                    raise SetupError(
-                        f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
-                        "operation"
-                    )
-                if (problem := _problem(operation, source.tables)) is not None:
-                    raise SetupError(f"scenario {profile.scenario}: {problem}")
-                writes += len(operation.parts)
-                if writes > _TRIED_WRITES:
-                    break
+        tasks = (operation for _, operation in dry_run(source, profile))
+        for operation in itertools.chain(_first(source.loading()), _first(tasks)):
+            if not isinstance(operation, Operation):
+                raise SetupError(
+                    f"scenario {profile.scenario}: loading yields {operation!r} instead of an "
+                    "operation"
+                )
+            if (problem := _problem(operation, source.tables)) is not None:
+                raise SetupError(f"scenario {profile.scenario}: {problem}")
+
+
+def _first(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """As many operations as are tried."""
+    writes = 0
+    for operation in itertools.islice(operations, _TRIED_OPERATIONS):
+        yield operation
+        writes += len(operation.parts)
+        if writes > _TRIED_WRITES:
+            return
 
 
 def dry_run(source: OperationSource, profile: Profile) -> Iterator[tuple[int, Operation]]:

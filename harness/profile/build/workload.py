@@ -75,7 +75,7 @@ def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:
 
 
 def settings_problem(profile: Profile, service: Service | None) -> str | None:
-    """Why settings do not fit to a service; None where they do, and for tables of one unknown."""
+    """Why settings do not fit a service; None if they do, or if the service is not known yet."""
     if service is None:
         return None
     if profile.audit.enabled and service.store != "table":

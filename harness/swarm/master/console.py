@@ -20,6 +20,7 @@ from harness import startup
 from harness.endpoint.endpoint import Endpoint
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.enforced import partition_limit_of
 from harness.measure.record.record import RunRecord
 from harness.model.errors import printable, printable_lines
 from harness.model.figures import counted, listed
@@ -309,7 +310,7 @@ class ConsoleMessages:
 
     def _live(self, snapshot: Snapshot, now_s: float, users: int, workers: int) -> Live:
         run, earlier, units = self._run, self._earlier, snapshot.request_units
-        limit = None if run.enforced is None else run.enforced.partition_limit
+        limit = partition_limit_of(run.enforced)
         throughput = run.plan.profile.endpoint.throughput
         throttled, attempts = snapshot.throttled, snapshot.counts.attempts
         if earlier is not None:

@@ -73,7 +73,8 @@ class TreatedQuery:
         kept: It keeps its keys, and finds the same rows.
         exact: The ranges hold no other rows than those of the recorded query, but for partitions
             whose keys begin with its own.
-        ordered: Each range has the rows in the recorded order, so that the first ones are the same.
+        ordered: The rows are in the recorded order in each range, so that its first rows are those
+            of the recorded query.
         ranged: It needs a range of partitions, and needed one partition before.
         narrowed: Keys are made of values that its filter demands, so that the ranges hold a part of
             the rows of the recorded query.

@@ -106,7 +106,7 @@ class RowScan(NamedTuple):
 
     Attributes:
         keys: First PartitionKey and the one before which a query over several partitions ends.
-        full: It ends after as many as it asked for, which others are where one of them is missing.
+        full: It ends after as many rows as it asked for. Where some are missing, it reads others.
     """
 
     row_from: str | None
