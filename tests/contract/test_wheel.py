@@ -104,17 +104,16 @@ def test_a_run_starts_from_any_folder(unpacked: Path, tmp_path: Path) -> None:
     assert "ProfileUser" in said
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_the_help_of_locust_shows_the_options(unpacked: Path, tmp_path: Path, named: bool) -> None:
+def test_the_help_of_locust_shows_the_options(unpacked: Path, tmp_path: Path) -> None:
     """With a locustfile that uses the harness, named or the folder's own; else not."""
     alone = run(unpacked, tmp_path, "-m", "locust", "--help")
     assert "--remote-ok" not in alone
-    file = tmp_path / ("mine.py" if named else "locustfile.py")
-    shutil.copy(ROOT / "locustfile.py", file)
-    said = run(unpacked, tmp_path, "-m", "locust", *(["-f", file.name] if named else []), "--help")
-    for option in ("--set", "--remote-ok", "--swarm", "--web-allowed-host"):
-        assert f"\n  {option} " in said
-    assert alone.splitlines()[-1] == said.splitlines()[-1]
+    for name, named in (("mine.py", ("-f", "mine.py")), ("locustfile.py", ())):
+        shutil.copy(ROOT / "locustfile.py", tmp_path / name)
+        said = run(unpacked, tmp_path, "-m", "locust", *named, "--help")
+        for option in ("--set", "--remote-ok", "--swarm", "--web-allowed-host"):
+            assert f"\n  {option} " in said
+        assert alone.splitlines()[-1] == said.splitlines()[-1]
 
 
 _PIP_READS = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "https", "no_proxy", "REQUESTS_")

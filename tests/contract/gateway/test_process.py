@@ -26,6 +26,7 @@ from harness.gateway.limits import limits_path, load_limits
 from harness.gateway.process import gateway_at, read_counters, start_gateway
 from harness.model.errors import SetupError
 from tests.support.certificates import CertificateFiles, certificate
+from tests.support.gateways import GatewayThread, StartGateway
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = limits_path("published")
@@ -45,12 +46,14 @@ def test_it_answers_until_it_is_stopped() -> None:
 @pytest.mark.parametrize("name", ["published", "cosmos"])
 def test_its_limits_are_known_by_its_address(name: str) -> None:
     """A run with -H finds them; a server that is none, or nothing, has none."""
-    with start_gateway(upstream="none", limits=limits_path(name)) as gateway:
-        found = gateway_at(gateway.url)
-        assert found is not None
-        assert (found.limits, found.before) == (load_limits(limits_path(name)), "none")
-        assert found.counters() == gateway.counters()
-        assert gateway_at(f"{gateway.url}/elsewhere") is None
+    limits = load_limits(limits_path(name))
+    gateway = GatewayThread("none", limits)
+    found = gateway_at(gateway.url)
+    assert found is not None
+    assert (found.limits, found.before) == (limits, "none")
+    assert found.counters() == gateway.counters()
+    assert gateway_at(f"{gateway.url}/elsewhere") is None
+    gateway.stop()
     assert gateway_at(gateway.url) is None
 
 
@@ -139,16 +142,15 @@ def test_a_page_that_never_ends_is_given_up() -> None:
             read_counters(url, within_s=0.5)
 
 
-def test_its_pages_are_read_under_its_own_names_alone() -> None:
+def test_its_pages_are_read_under_its_own_names_alone(gateway_to: StartGateway) -> None:
     """A web page whose name was led to this machine reads no keys of it."""
-    with start_gateway(upstream="none", limits=PUBLISHED) as gateway:
-        place = gateway.url.removeprefix("http://")
-        for path in (COUNTERS_PATH, METRICS_PATH, "/-/nosuchpage"):
-            for host, refused in ((place, False), ("localhost", False), ("evil.example", True)):
-                connection = http.client.HTTPConnection(place, timeout=10)
-                connection.request("GET", path, headers={"Host": host})
-                assert (connection.getresponse().status == 403) is refused
-                connection.close()
+    place = gateway_to(upstream="none").url.removeprefix("http://")
+    for path in (COUNTERS_PATH, METRICS_PATH, "/-/nosuchpage"):
+        for host, refused in ((place, False), ("localhost", False), ("evil.example", True)):
+            connection = http.client.HTTPConnection(place, timeout=10)
+            connection.request("GET", path, headers={"Host": host})
+            assert (connection.getresponse().status == 403) is refused
+            connection.close()
 
 
 def test_it_outlives_nobody() -> None:

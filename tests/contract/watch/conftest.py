@@ -1,4 +1,4 @@
-"""Runs of `harness watch` around small applications, and what they left."""
+"""Watches of small applications, in this process and in their own, and what they left."""
 
 from __future__ import annotations
 
@@ -13,14 +13,56 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
+
+from harness.cli import main
+from harness.gateway.limits import limits_path, load_limits
+from tests.support.gateways import GatewayThread
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
 _ADDRESS = re.compile(r"^(live page|metrics|gateway|authority): +(\S+)", re.MULTILINE)
 _NOT_PASSED = ("AZURE_STORAGE_", "GITHUB_STEP_SUMMARY")
+
+
+def _variables(environ: dict[str, str]) -> dict[str, str]:
+    """The environment of a watch: these variables, and what leads to no account."""
+    own = {name: v for name, v in os.environ.items() if not name.startswith(_NOT_PASSED)}
+    return {**own, "PYTHONPATH": str(ROOT), **environ}
+
+
+def _recorded(out: Path, stderr: str) -> dict[str, Any]:
+    """The one record, which the last lines name."""
+    (path,) = out.glob("*/run.json")
+    last = [line for line in stderr.splitlines()[-6:] if line.startswith("Record: ")]
+    assert last == [f"Record: {path}"], stderr
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+class EndedWatch:
+    """What a watch in this process left.
+
+    Attributes:
+        stdout: What the application printed.
+        stderr: What the watch printed.
+    """
+
+    def __init__(self, out: Path, code: int, stdout: str, stderr: str) -> None:
+        self.out, self.stdout, self.stderr = out, stdout, stderr
+        self._code = code
+
+    def end(self) -> int:
+        """The exit code; no traceback may have been printed."""
+        assert "Traceback" not in self.stderr
+        return self._code
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return _recorded(self.out, self.stderr)
 
 
 class Watching:
@@ -31,11 +73,10 @@ class Watching:
     ) -> None:
         self.out = folder / "out"
         self._files = [folder / "stdout", folder / "stderr"]
-        own = {name: v for name, v in os.environ.items() if not name.startswith(_NOT_PASSED)}
         with self._files[0].open("wb") as stdout, self._files[1].open("wb") as stderr:
             self.process = psutil.Popen(
                 [sys.executable, "-m", "harness", "watch", "--out", str(self.out), *arguments],
-                env={**own, "PYTHONPATH": str(ROOT), **environ},
+                env=_variables(environ),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -108,12 +149,7 @@ class Watching:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The one record, which the last lines name."""
-        (path,) = self.out.glob("*/run.json")
-        last = [line for line in self.stderr.splitlines()[-6:] if line.startswith("Record: ")]
-        assert last == [f"Record: {path}"], self.stderr
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        return _recorded(self.out, self.stderr)
 
     def kill(self) -> None:
         """End whatever is left."""
@@ -123,9 +159,33 @@ class Watching:
         self.process.wait()
 
 
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[tuple[str, str]]:
+    """Options of a watch whose upstream answers and stores nothing, and need not be started."""
+    gateway = GatewayThread("none", load_limits(limits_path("none")))
+    yield "--upstream", gateway.url
+    gateway.stop()
+
+
 @pytest.fixture
-def watch(tmp_path: Path) -> Iterator[Callable[..., Watching]]:
-    """Starts `harness watch` with arguments and variables."""
+def watch(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., EndedWatch]:
+    """Watches a command to its end, with arguments and variables, and leaves no process."""
+
+    def ended(*arguments: str, **environ: str) -> EndedWatch:
+        out, before = tmp_path / "out", set(psutil.Process().children(recursive=True))
+        capfd.readouterr()
+        with mock.patch.dict(os.environ, _variables(environ), clear=True):
+            code = main(["watch", "--out", str(out), *arguments])
+        _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, 3.0)
+        assert not left
+        return EndedWatch(out, code, *capfd.readouterr())
+
+    return ended
+
+
+@pytest.fixture
+def watch_process(tmp_path: Path) -> Iterator[Callable[..., Watching]]:
+    """Starts processes of `harness watch`, for tests of what reaches a process."""
     started: list[Watching] = []
 
     def start(*arguments: str, stdin: int = subprocess.DEVNULL, **environ: str) -> Watching:

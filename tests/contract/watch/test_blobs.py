@@ -99,6 +99,7 @@ def test_throttled_blobs_are_told_apart(watch: Callable[..., Any], tmp_path: Pat
         "            container.upload_blob('a', b'x', overwrite=True)\n"
         "        except HttpResponseError:\n"
         "            pass\n"
+        "        time.sleep(0.05)\n"
     )
     watching = watch("--limits", str(limits), "--", sys.executable, "-c", program)
     assert watching.end() == 0, watching.stderr

@@ -94,7 +94,7 @@ def test_only_a_table_was_created(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_a_client_that_speaks_https(watch: Callable[..., Any]) -> None:
+def test_a_client_that_speaks_https(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """Bytes of TLS at a gateway without it name the option."""
     connect = (
         "import os, ssl, urllib.request\n"
@@ -102,16 +102,16 @@ def test_a_client_that_speaks_https(watch: Callable[..., Any]) -> None:
         "try: urllib.request.urlopen(url, timeout=10)\n"
         "except OSError as error: print(error)\n"
     )
-    watching = watch("--", sys.executable, "-c", connect)
+    watching = watch(*upstream, "--", sys.executable, "-c", connect)
     assert watching.end() == 0, watching.stderr
     sentence = watching.record["verdict"]["sentence"]
     assert "1 request could not be read as http" in sentence
     assert sentence.endswith("use --tls.")
 
 
-def test_what_goes_on_is_told(watch: Callable[..., Any]) -> None:
+def test_what_goes_on_is_told(watch_process: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """A daemon of a session of its own is named before the gateway closes, and is not killed."""
-    watching = watch("--", "sh", "-c", "setsid sleep 30 & exit 0")
+    watching = watch_process(*upstream, "--", "sh", "-c", "setsid sleep 30 & exit 0")
     try:
         assert watching.process.wait(60) == 0
         said = watching.stderr
@@ -125,9 +125,11 @@ def test_what_goes_on_is_told(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_the_watch_waits_for_what_goes_on(watch: Callable[..., Any]) -> None:
+def test_the_watch_waits_for_what_goes_on(
+    watch: Callable[..., Any], upstream: tuple[str, str]
+) -> None:
     """Every request of a daemon is counted, and the exit code is that of the command."""
-    watching = watch("--wait-for-children", "--", "sh", "-c", DAEMON % 5)
+    watching = watch(*upstream, "--wait-for-children", "--", "sh", "-c", DAEMON % 5)
     assert watching.end() == 5, watching.stderr
     assert "goes on (PID" in watching.stderr
     assert watching.record["watched"]["requests"] == 21
@@ -135,9 +137,11 @@ def test_the_watch_waits_for_what_goes_on(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_ctrl_c_ends_the_wait(watch: Callable[..., Any]) -> None:
+def test_ctrl_c_ends_the_wait(watch_process: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """The daemon gets the signal, and nothing is left."""
-    watching = watch("--wait-for-children", "--", "sh", "-c", "setsid sleep 300 & exit 0")
+    watching = watch_process(
+        *upstream, "--wait-for-children", "--", "sh", "-c", "setsid sleep 300 & exit 0"
+    )
     watching.wait_for(lambda: "goes on (PID" in watching.stderr)
     watching.process.send_signal(signal.SIGINT)
     assert watching.end() == 0, watching.stderr

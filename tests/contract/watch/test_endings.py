@@ -38,10 +38,12 @@ def conserved(record: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(("thing", "condition"), [("fail", ""), ("work", "throttled_ratio < 1%")])
-def test_the_end_of_the_command(watch: Callable[..., Any], thing: str, condition: str) -> None:
+def test_the_end_of_the_command(
+    watch: Callable[..., Any], upstream: tuple[str, str], thing: str, condition: str
+) -> None:
     """The exit code is the command's own; with a condition, a watch of a second is too short."""
     conditions = ("--condition", condition) if condition else ()
-    watching = watch(*conditions, *application(thing))
+    watching = watch(*upstream, *conditions, *application(thing))
     assert watching.end() == 3, watching.stderr
     record = watching.record
     assert record["ended_by"] == "the end of the command"
@@ -52,9 +54,9 @@ def test_the_end_of_the_command(watch: Callable[..., Any], thing: str, condition
 
 
 @pytest.mark.long
-def test_a_gateway_with_tls(watch: Callable[..., Any]) -> None:
+def test_a_gateway_with_tls(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """A gateway that listens with TLS counts the same."""
-    watching = watch("--tls", *application("work"))
+    watching = watch(*upstream, "--tls", *application("work"))
     assert watching.end() == 0, watching.stderr
     record = watching.record
     assert record["watched"]["requests"] == 21
@@ -63,22 +65,24 @@ def test_a_gateway_with_tls(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_a_failed_condition_is_1(watch: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_failed_condition_is_1(
+    watch: Callable[..., Any], upstream: tuple[str, str], tmp_path: Path
+) -> None:
     """After five seconds conditions decide. Bounds: eight seconds of throttled load, about 15 s."""
     limits = tmp_path / "limits.toml"
     limits.write_text("[partition]\nentities_per_s = 5.0\n", encoding="utf-8")
     holds, fails = (("--condition", f"throttled_ratio < {limit}%") for limit in (100, 1))
     options = ("--duration", "8s", "--limits", str(limits), *holds, *fails)
-    watching = watch(*options, *application("persist"))
+    watching = watch(*upstream, *options, *application("persist"))
     assert watching.end() == 1, watching.stderr
     assert [condition["passed"] for condition in watching.record["conditions"]] == [True, False]
     assert watching.record["throttled_ratio"] > 0.1
 
 
 @pytest.mark.long
-def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
+def test_kill_of_the_command(watch_process: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """After kill -9 of the application the record has all of its answers, and the code is 137."""
-    watching = watch(*application("write"))
+    watching = watch_process(*upstream, *application("write"))
     watching.said("ready")
     watching.child("endings.py").send_signal(signal.SIGKILL)
     assert watching.end() == 137
@@ -90,20 +94,26 @@ def test_kill_of_the_command(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_command_leaves_no_child(watch: Callable[..., Any]) -> None:
+def test_a_killed_command_leaves_no_child(
+    watch_process: Callable[..., Any], upstream: tuple[str, str]
+) -> None:
     """What a shell started in the background ends with it, if a signal ended the shell."""
-    watching = watch("--", "sh", "-c", "sleep 600 & echo ready; wait")
+    watching = watch_process(*upstream, "--", "sh", "-c", "sleep 600 & echo ready; wait")
     watching.said("ready")
     watching.child("sleep 600 & echo").send_signal(signal.SIGKILL)
     assert watching.end() == 137
 
 
 @pytest.mark.long
-def test_ctrl_c_in_a_terminal_leaves_no_child(watch: Callable[..., Any]) -> None:
+def test_ctrl_c_in_a_terminal_leaves_no_child(
+    watch_process: Callable[..., Any], upstream: tuple[str, str]
+) -> None:
     """A background process that ignores Ctrl-C ends with the watch, as it does elsewhere."""
     master, slave = os.openpty()
     try:
-        watching = watch("--", "sh", "-c", "sleep 600 & echo ready; wait", stdin=slave)
+        watching = watch_process(
+            *upstream, "--", "sh", "-c", "sleep 600 & echo ready; wait", stdin=slave
+        )
         watching.said("ready")
         assert watching.child("sleep 600").status() != psutil.STATUS_ZOMBIE
         # Processes are looked for once a second.
@@ -119,9 +129,11 @@ def test_ctrl_c_in_a_terminal_leaves_no_child(watch: Callable[..., Any]) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["azurite", "harness.watch.metering"])
-def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
+def test_kill_of_a_part(
+    watch_process: Callable[..., Any], upstream: tuple[str, str], part: str
+) -> None:
     """After kill -9 of Azurite or of the gateway, the record says so and is incomplete."""
-    watching = watch(*application("persist"))
+    watching = watch_process(*(() if part == "azurite" else upstream), *application("persist"))
     watching.said("ready")
     watching.child(part).send_signal(signal.SIGKILL)
     assert watching.end() == 3
@@ -139,10 +151,14 @@ def test_kill_of_a_part(watch: Callable[..., Any], part: str) -> None:
     [("idle", signal.SIGINT, "Ctrl-C"), ("write", signal.SIGTERM, "SIGTERM")],
 )
 def test_a_signal(
-    watch: Callable[..., Any], thing: str, number: signal.Signals, ended_by: str
+    watch_process: Callable[..., Any],
+    upstream: tuple[str, str],
+    thing: str,
+    number: signal.Signals,
+    ended_by: str,
 ) -> None:
     """A signal before the first request, or in the middle, ends the application, then the watch."""
-    watching = watch(*application(thing))
+    watching = watch_process(*upstream, *application(thing))
     watching.said("ready")
     watching.process.send_signal(number)
     assert watching.end() == 0, watching.stderr
@@ -155,9 +171,11 @@ def test_a_signal(
 
 
 @pytest.mark.long
-def test_a_signal_without_a_command(watch: Callable[..., Any]) -> None:
+def test_a_signal_without_a_command(
+    watch_process: Callable[..., Any], upstream: tuple[str, str]
+) -> None:
     """Without a command the watch goes on until Ctrl-C."""
-    watching = watch()
+    watching = watch_process(*upstream)
     watching.wait_for(lambda: "Ctrl-C ends the watch." in watching.stderr)
     watching.process.send_signal(signal.SIGINT)
     assert watching.end() == 0, watching.stderr
@@ -166,9 +184,11 @@ def test_a_signal_without_a_command(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_a_second_ctrl_c_kills(watch: Callable[..., Any]) -> None:
+def test_a_second_ctrl_c_kills(
+    watch_process: Callable[..., Any], upstream: tuple[str, str]
+) -> None:
     """An application that ignores Ctrl-C is killed by the second one."""
-    watching = watch(*application("ignore"))
+    watching = watch_process(*upstream, *application("ignore"))
     watching.said("ready")
     watching.process.send_signal(signal.SIGINT)
     time.sleep(0.5)
@@ -183,18 +203,18 @@ def test_a_second_ctrl_c_kills(watch: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_the_duration(watch: Callable[..., Any]) -> None:
+def test_the_duration(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """The watch ends in time, and ends the command."""
-    watching = watch("--duration", "2s", *application("write"))
+    watching = watch(*upstream, "--duration", "2s", *application("write"))
     assert watching.end() == 0, watching.stderr
     record = watching.record
     assert (record["ended_by"], record["watched"]["ended"]) == ("--duration", "SIGTERM")
     assert conserved(record)
 
 
-def test_the_budget(watch: Callable[..., Any]) -> None:
+def test_the_budget(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """Requests over the budget get 403, and are not passed on."""
-    watching = watch("--billable-transactions", "10", *application("forgive"))
+    watching = watch(*upstream, "--billable-transactions", "10", *application("forgive"))
     assert watching.end() == 0, watching.stderr
     record = watching.record
     watched = record["watched"]
@@ -215,10 +235,10 @@ def test_the_budget(watch: Callable[..., Any]) -> None:
     ],
 )
 def test_what_cannot_be_started(
-    watch: Callable[..., Any], arguments: tuple[str, ...], reason: str
+    watch: Callable[..., Any], upstream: tuple[str, str], arguments: tuple[str, ...], reason: str
 ) -> None:
     """A command that cannot be started, or a gateway that cannot listen, is one sentence and 2."""
-    watching = watch(*arguments)
+    watching = watch(*upstream, *arguments)
     assert watching.end() == 2
     assert reason in watching.stderr
     assert not list(watching.out.glob("*/run.json"))

@@ -34,9 +34,11 @@ def get(url: str, path: str, host: str = "", method: str = "GET") -> tuple[int, 
 
 
 @pytest.mark.long
-def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
+def test_pages_of_a_watch(watch_process: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """The page shows the counts of now, for its own names alone; so do the metrics."""
-    watching = watch("--metrics-port", str(free_port()), "--", sys.executable, PROGRAM, "persist")
+    watching = watch_process(
+        *upstream, "--metrics-port", str(free_port()), "--", sys.executable, PROGRAM, "persist"
+    )
     watching.said("ready")
     url, metrics = watching.address("live page"), watching.address("metrics")
     assert get(url, "/")[:2] == (200, "text/html")
@@ -77,20 +79,20 @@ def test_pages_of_a_watch(watch: Callable[..., Any]) -> None:
     assert "Exception" not in watching.stderr
 
 
-def test_a_used_port_is_a_sentence(watch: Callable[..., Any]) -> None:
+def test_a_used_port_is_a_sentence(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """A port of the live page that another listens on is named, with 2."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        watching = watch("--page-port", str(port), "--", "true")
+        watching = watch(*upstream, "--page-port", str(port), "--", "true")
         assert watching.end() == 2
     assert f"127.0.0.1:{port}" in watching.stderr
     assert "--page-port" in watching.stderr
 
 
 @pytest.mark.long
-def test_no_page(watch: Callable[..., Any]) -> None:
+def test_no_page(watch: Callable[..., Any], upstream: tuple[str, str]) -> None:
     """-1 serves no page."""
-    watching = watch("--page-port", "-1", "--", "true")
+    watching = watch(*upstream, "--page-port", "-1", "--", "true")
     assert watching.end() == 0
     assert "live page" not in watching.stderr
     assert watching.record["counts"]["due"] == 0

@@ -32,12 +32,12 @@ def read(url: str) -> str:
 
 @pytest.mark.parametrize("redacted", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_no_output_holds_a_secret(
-    watch: Callable[..., Any], tmp_path: Path, redacted: bool
+    watch_process: Callable[..., Any], tmp_path: Path, redacted: bool
 ) -> None:
     """Files, terminal, live page and metrics have no account key, signature, SAS or token."""
     kept, port = tmp_path / "kept", free_port()
     options = ["--metrics-port", str(port), *(["--redact-keys"] if redacted else [])]
-    watching = watch(*options, "--", sys.executable, PROGRAM, TOKEN, KEY_TEXT, str(kept))
+    watching = watch_process(*options, "--", sys.executable, PROGRAM, TOKEN, KEY_TEXT, str(kept))
     watching.said("ready")
     page, metrics = watching.address("live page"), watching.address("metrics")
 

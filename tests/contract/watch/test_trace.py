@@ -59,14 +59,16 @@ def test_the_trace_has_the_counts_of_the_record(
 
 
 def test_a_killed_watch_leaves_a_trace_that_can_be_read(
-    watch: Callable[..., Any], tmp_path: Path
+    watch_process: Callable[..., Any], upstream: tuple[str, str], tmp_path: Path
 ) -> None:
     """After kill -9 of the watch its blocks are there, and what is missing is said.
 
     Bounds: some hundred requests, about fifteen seconds.
     """
     path = tmp_path / "app.parquet"
-    watching = watch("--trace", str(path), "--", sys.executable, ENDINGS, "write")
+    watching = watch_process(
+        *upstream, "--trace", str(path), "--", sys.executable, ENDINGS, "write"
+    )
     watching.said("ready")
     watching.wait_for(lambda: path.is_dir() and Trace(path).operations > 100)
     watching.process.kill()

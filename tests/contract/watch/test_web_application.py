@@ -73,7 +73,7 @@ def port_is_free() -> bool:
     return True
 
 
-def test_the_hot_key_of_a_web_application(watch: Callable[..., Any]) -> None:
+def test_the_hot_key_of_a_web_application(watch_process: Callable[..., Any]) -> None:
     """Record, report and practices name the one partition, with the counts of the readers.
 
     Bounds: four readers with sixty pages each, about five seconds.
@@ -84,7 +84,7 @@ def test_the_hot_key_of_a_web_application(watch: Callable[..., Any]) -> None:
         pytest.skip(f"allowed: something listens on port {EMULATOR_PORT}")
     port = free_port()
     listen = ("--listen", f"127.0.0.1:{EMULATOR_PORT}")
-    watching = watch(*listen, "--", str(node()), str(SERVER), PORT=str(port))
+    watching = watch_process(*listen, "--", str(node()), str(SERVER), PORT=str(port))
     # It prints this when the first posts are stored.
     watching.said("Done")
     readers = [Reader(port) for _ in range(READERS)]

@@ -38,13 +38,12 @@ def test_a_full_standard_output_is_said() -> None:
         os.close(full)
 
 
-@pytest.mark.parametrize("command", ["profiles", "schemes"])
-def test_a_reader_that_has_gone_is_no_mistake(command: str) -> None:
+def test_a_reader_that_has_gone_is_no_mistake() -> None:
     """As with `head`: nothing is said."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        assert harness(command, out=writing) == (128 + signal.SIGPIPE, "")
+        assert harness("profiles", out=writing) == (128 + signal.SIGPIPE, "")
     finally:
         os.close(writing)
 
