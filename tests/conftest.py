@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # takes the rest, is not random either.
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=tried(100))
 hypothesis.settings.load_profile("tests")
+# Tests make many objects, and few cycles: by default Python looks for them every 700 objects.
+gc.set_threshold(50_000)
 
 ALLOWED_SKIP = "allowed: "
 """A skip whose reason begins so is no lack of the machine, and passes in CI too."""

@@ -7,6 +7,7 @@ occasion.
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from harness.model.services import USUAL
 from harness.model.services.cosmos import COSMOS
 from harness.profile.checks.observed import observe
+from harness.profile.checks.seen import Seen
 from harness.profile.practices import generator
 from harness.profile.practices.checklist import PRACTICES
 from harness.profile.practices.practice import UNIT_LIMITS, Practice
@@ -283,6 +285,12 @@ def profile(settings: str, more: dict[str, dict[str, Any]]) -> Profile:
     return parse({"question": "Why?", **content}, source="a test")
 
 
+@functools.cache
+def seen(settings: str, *, of_cosmos: bool) -> Seen:
+    made = profile(settings, PROVISIONED if of_cosmos else {})
+    return observe(made, SAMPLE, COSMOS if of_cosmos else USUAL).seen()
+
+
 def test_each_practice_is_offended_by_what_offends_it_alone() -> None:
     """What is not as advised is found with a reason and a remedy; what is, is fine."""
     lines: list[str] = []
@@ -292,9 +300,7 @@ def test_each_practice_is_offended_by_what_offends_it_alone() -> None:
             practice = named.pop(line[1:-1])
             lines += [f"# {practice.name}", ""]
             continue
-        of_cosmos = practice.applies == UNIT_LIMITS
-        made = profile(line, PROVISIONED if of_cosmos else {})
-        look = practice.look(observe(made, SAMPLE, COSMOS if of_cosmos else USUAL).seen())
+        look = practice.look(seen(line, of_cosmos=practice.applies == UNIT_LIMITS))
         lines.append(line)
         if look is not None:
             assert bool(look.change) is (look.severity.value != "fine")

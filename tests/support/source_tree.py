@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,16 +21,19 @@ def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def imported(file: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imported(file: Path) -> list[tuple[int, str]]:
     """Line and full name of everything a file imports, under TYPE_CHECKING and in functions too."""
     package = file.relative_to(ROOT).with_suffix("").parts[:-1]
+    found: list[tuple[int, str]] = []
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*base, *filter(None, [node.module])))
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+            found += ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+    return found
 
 
 def import_graph() -> dict[str, set[str]]:
