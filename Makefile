@@ -95,7 +95,7 @@ test-thorough: PROPERTIES := or hypothesis
 test-thorough: export TEST_EXAMPLES := all
 test-long: dev azurite ## Run the tests that need real minutes
 test-rest: dev azurite ## Run the tests of test-wire and test-long
-test-thorough: dev azurite ## Run more cases of long tests, and all examples of properties
+test-thorough: dev azurite ## Run more cases of other tests, and all examples of properties
 test-long test-rest test-thorough:
 	$(PARALLEL) $(PATCHED) -m "$(LONG) and not serial" -- \
 		$(UNPATCHED) -m "$(LONG) $(PROPERTIES)" $(ALSO)

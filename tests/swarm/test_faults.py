@@ -188,8 +188,9 @@ THOROUGH = {
         if (name := ", ".join(pair)) not in SOON
     ),
     *("each fault, single-partition, sdk", "each fault, single-partition, wire"),
-    *("each fault, transactions, sdk", "each fault, query-types, sdk"),
-    *("each fault, optimistic-locking, wire", "each fault, bank-transfers, wire"),
+    *("each fault, transactions, sdk", "each fault, transactions, wire"),
+    *("each fault, query-types, sdk", "each fault, bank-transfers, wire"),
+    *("each fault, optimistic-locking, sdk", "each fault, optimistic-locking, wire"),
 }
 """What differs from the other cases by a pair of profile and session alone."""
 

@@ -344,7 +344,9 @@ def bounded_after(keys: int) -> StorageLimits:
     return storage_of(model)
 
 
-@pytest.mark.parametrize("keys", [60_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "keys", [60_000, pytest.param(1_000_000, marks=(pytest.mark.long, pytest.mark.thorough))]
+)
 def test_old_keys_are_forgotten(keys: int) -> None:
     """Only keys of the last burst are kept, and the ranges have a cap (a million: up to 1 min)."""
     storage = bounded_after(keys)

@@ -184,6 +184,7 @@ def test_an_odd_profile_is_refused_or_can_be_planned() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.thorough
 def test_many_odd_profiles() -> None:
     """The same for more of them; some minutes."""
     refused, planned = used(range(1000, 4000), 300)

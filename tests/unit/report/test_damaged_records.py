@@ -254,6 +254,7 @@ def test_a_damaged_record_is_refused_or_makes_every_output(records: list[dict[st
 
 
 @pytest.mark.long
+@pytest.mark.thorough
 def test_many_damaged_records(records: list[dict[str, Any]]) -> None:
     """The same for more of them; about a minute."""
     assert 500 < refused(records, range(1000, 4000)) < 3000

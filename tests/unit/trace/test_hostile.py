@@ -63,7 +63,9 @@ def require_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     return code
 
 
-@pytest.mark.parametrize("count", [16, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count", [16, pytest.param(500, marks=(pytest.mark.long, pytest.mark.thorough))]
+)
 def test_damaged_traces_end_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:

@@ -35,7 +35,11 @@ def screened(
 
 
 @pytest.mark.parametrize(
-    "name", ["hot-tenant", "append-only-log", pytest.param("even-spread", marks=pytest.mark.long)]
+    "name",
+    [
+        *("hot-tenant", "append-only-log"),
+        pytest.param("even-spread", marks=(pytest.mark.long, pytest.mark.thorough)),
+    ],
 )
 def test_screened_schemes_are_as_calculated(name: str) -> None:
     """Peaks, partitions and prices of recorded applications are equal under each scheme; a
