@@ -27,7 +27,6 @@ from harness.endpoint.address import TABLE_HOSTS
 from harness.endpoint.azurite import process as azurite
 from harness.endpoint.credential import EMULATOR_ACCOUNT, STAND_IN_ACCOUNT
 from harness.gateway.limits import load_limits
-from harness.gateway.tls import made_certificate
 from harness.measure.record.record import RunRecord
 from harness.metrics.export import OtlpExport, push, start_server
 from harness.metrics.exposition import Exposed
@@ -201,6 +200,9 @@ class Watch:
             if options.remote:
                 intercepts, account = urlsplit(upstream).hostname or "", ""
         if options.tls or options.proxy:
+            # Only a gateway with TLS needs the library.
+            from harness.gateway.tls import made_certificate
+
             servers = (USUAL.server, *beside) if options.proxy else ()
             more = [host_beside(host, server) for server in servers for host in TABLE_HOSTS]
             _, self._authority = made_certificate(folder, host_elsewhere(host), more)

@@ -19,7 +19,6 @@ from harness.endpoint.http.exchange import (
 )
 from harness.endpoint.protocol.edm import ReadEntity, is_etag
 from harness.endpoint.protocol.multipart import part_responses, require_success
-from harness.endpoint.protocol.requests import Token
 from harness.model.entity import ETAG, MAX_PAGE_ENTITIES
 from harness.model.errors import printable
 from harness.model.operation import Kind, Operation
@@ -104,7 +103,7 @@ def read_entity(exchange: Exchange) -> ReadEntity | None:
     return ReadEntity(document)
 
 
-def read_page(exchange: Exchange) -> tuple[list[ReadEntity], Token | None]:
+def read_page(exchange: Exchange) -> tuple[list[ReadEntity], Mapping[str, str] | None]:
     """The entities of a page and the next page's token; a `ResponseFault` for anything else."""
     _require(exchange, 200)
     if exchange.status != 200:
