@@ -14,9 +14,9 @@ import itertools
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.whatif_trial.traces import MADE, make  # noqa: E402
 from harness.gateway.limits import load_limits  # noqa: E402
 from harness.measure.record.record import RunRecord  # noqa: E402
-from harness.measure.record.whatif import SchemePart  # noqa: E402
+from harness.measure.record.whatif import DrawPart, SchemePart  # noqa: E402
 from harness.model.figures import percent  # noqa: E402
 from harness.model.outcome import Outcome  # noqa: E402
 from harness.model.partition import Partition  # noqa: E402
@@ -53,7 +53,9 @@ behind the gateway. `orders`, `bursts` and `stock` are made from a seed
 In each pair the first figure is calculated, the second replayed. *Outside* names what differs by
 more than it should: the share of throttled attempts by more than a tenth and one point, the share
 of the hottest partition by more than 2 points, billable requests by more than 2 %, failed requests
-by more than a tenth and one percent of the operations. A replay shows the entities of a query over
+by more than a tenth and one percent of the operations. With back-off, the waits are random: a
+what-if of a short trace draws them nine times, and a replay is one draw, held against the nearest
+of them. A replay shows the entities of a query over
 several partitions for no partition: then its hottest partition is left out. *Emulator too slow*:
 one in a hundred requests failed otherwise than by throttling, was not answered, or was a query of a
 type whose median is above half a second, because Azurite reads and sorts the table for each page of
@@ -62,9 +64,6 @@ gateway takes one entity for a query until its answer says what it scanned; a wh
 once, and so throttles less where many queries find nothing (`even-spread`, buckets). A replay is
 late where the machine is busy, and then sends in bursts: *busy* is the share of the time in which
 other programs had the processors.
-
-With back-off, a what-if of a short trace shows the median of five draws of the random waits; a
-replay is one draw. Draws of one case scatter by some points.
 
 | trace | keys | back-off | throttled | hottest | billable | failed | outside | busy |
 |---|---|---|---|---|---|---|---|---|
@@ -117,11 +116,6 @@ class Figures:
     limited: bool = False
 
     @classmethod
-    def calculated(cls, part: SchemePart, backoff: bool) -> Figures:
-        of = part.retried if backoff else part.once
-        return cls(of.ratio, of.hottest_share, of.attempts, of.failed, part.price.operations)
-
-    @classmethod
     def replayed(cls, record: RunRecord, backoff: bool) -> Figures:
         counts, keys = record.counts, []
         for part in record.partitions:
@@ -146,20 +140,52 @@ class Figures:
             slow + others + counts.in_flight > 0.01 * counts.operations,
         )
 
+
+class Calculated(NamedTuple):
+    """The least and the most of all draws of the waits in back-off."""
+
+    least: Figures
+    most: Figures
+
+    @classmethod
+    def of(cls, part: SchemePart, backoff: bool) -> Calculated:
+        of = part.retried if backoff else part.once
+        one = DrawPart(ratio=of.ratio, attempts=of.attempts, failed=of.failed)
+        return cls(
+            *(
+                Figures(
+                    draw.ratio,
+                    of.hottest_share,
+                    draw.attempts,
+                    draw.failed,
+                    part.price.operations,
+                )
+                for draw in (part.draws if backoff else None) or (one, one)
+            )
+        )
+
     def outside(self, found: Figures) -> Iterator[str]:
         """What differs by more than it should."""
         if found.limited:
             yield "emulator too slow"
             return
-        if not math.isclose(self.throttled, found.throttled, rel_tol=RELATIVE, abs_tol=0.01):
+        few = 0.01 * self.least.operations
+        hottest = self.least.hottest or 0.0
+        if self._differs(found, lambda one: one.throttled, RELATIVE, 0.01):
             yield "throttled"
-        if found.hottest is not None and abs((self.hottest or 0.0) - found.hottest) > POINTS:
+        if found.hottest is not None and abs(hottest - found.hottest) > POINTS:
             yield "hottest"
-        if not math.isclose(self.billable, found.billable, rel_tol=0.02):
+        if self._differs(found, lambda one: one.billable, 0.02, 0):
             yield "billable"
-        least = 0.01 * self.operations
-        if not math.isclose(self.failed, found.failed, rel_tol=RELATIVE, abs_tol=least):
+        if self._differs(found, lambda one: one.failed, RELATIVE, few):
             yield "failed"
+
+    def _differs(
+        self, found: Figures, figure: Callable[[Figures], float], share: float, least: float
+    ) -> bool:
+        there = figure(found)
+        nearest = min(max(there, figure(self.least)), figure(self.most))
+        return not math.isclose(nearest, there, rel_tol=share, abs_tol=least)
 
 
 def files(case: Case, folder: Path) -> tuple[Path, dict[str, Path | None]]:
@@ -226,9 +252,9 @@ class Orders:
     def __init__(self) -> None:
         self._figures: dict[tuple[str, bool], list[tuple[float, float]]] = {}
 
-    def add(self, trace: str, backoff: bool, said: Figures, found: Figures) -> None:
+    def add(self, trace: str, backoff: bool, said: Calculated, found: Figures) -> None:
         if not found.limited:
-            pair = said.throttled, found.throttled
+            pair = said.least.throttled + said.most.throttled, found.throttled
             self._figures.setdefault((trace, backoff), []).append(pair)
 
     def __str__(self) -> str:
@@ -271,18 +297,21 @@ def rows(only: list[str], folder: Path, orders: Orders) -> Iterator[str]:
                 # A server that is too slow for the keys is so with back-off, too.
                 limited = there.limited or limited
                 there = dataclasses.replace(there, limited=limited)
-                said = Figures.calculated(found, backoff)
+                said = Calculated.of(found, backoff)
                 orders.add(case.trace, backoff, said, there)
                 yield row(case.trace, name, backoff, said, there)
 
 
-def row(trace: str, name: str, backoff: bool, said: Figures, found: Figures) -> str:
-    cells: list[Any] = [trace, name, "yes" if backoff else "no"]
-    cells += [f"{percent(said.throttled)}, {percent(found.throttled)}"]
-    cells += [
-        ", ".join("-" if one is None else percent(one) for one in (said.hottest, found.hottest))
-    ]
-    cells += [f"{said.billable:,}, {found.billable:,}", f"{said.failed:,}, {found.failed:,}"]
+def row(trace: str, name: str, backoff: bool, said: Calculated, found: Figures) -> str:
+    def pair(say: Callable[[Figures], str]) -> str:
+        least, most = map(say, said)
+        return f"{least if least == most else f'{least} to {most}'}, {say(found)}"
+
+    cells = [trace, name, "yes" if backoff else "no"]
+    cells.append(pair(lambda one: percent(one.throttled)))
+    cells.append(pair(lambda one: "-" if one.hottest is None else percent(one.hottest)))
+    cells.append(pair(lambda one: f"{one.billable:,}"))
+    cells.append(pair(lambda one: f"{one.failed:,}"))
     cells += [", ".join(said.outside(found)), percent(found.busy)]
     return f"| {' | '.join(cells)} |"
 

@@ -6,8 +6,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.measure.record.measured import ABOUT
-from harness.measure.record.whatif import PeakPart, SchemePart, WhatIfRecord
-from harness.measure.verdict.ranking import marked, met_if_it_lasts
+from harness.measure.record.whatif import (
+    PeakPart,
+    SchemePart,
+    WhatIfRecord,
+)
+from harness.measure.verdict.ranking import billable_of, marked, met_if_it_lasts
 from harness.model.figures import duration, multiple, number, percent
 from harness.model.partition import MADE_UP
 from harness.report.names import partition_name
@@ -165,6 +169,27 @@ def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:
     return f"{'≤ ' if bounded else ''}x {multiple(first.factor)}, {first.rule}"
 
 
+def _between(part: SchemePart, least: str, most: str) -> str:
+    """A figure that chance decides; of a lower bound, only its least."""
+    return least if part.price.scanned_is_lower_bound or least == most else f"{least} to {most}"
+
+
+def _billable(found: WhatIfRecord, part: SchemePart) -> str:
+    least, most = billable_of(part)
+    return _between(part, f"{least:,}", f"{most:,}")
+
+
+def _throttled(found: WhatIfRecord, part: SchemePart) -> str:
+    least, most = part.draws or (part.retried, part.retried)
+    return _between(part, percent(least.ratio), percent(most.ratio))
+
+
+def _failed(found: WhatIfRecord, part: SchemePart) -> str:
+    least, most = part.draws or (part.retried, part.retried)
+    sent = _sent(part)
+    return _between(part, share_of(least.failed, sent), share_of(most.failed, sent))
+
+
 def _total(found: WhatIfRecord, part: SchemePart) -> str:
     # Of Storage, every scheme has the same entities.
     return "" if found.physical is None else f"{part.total:,}"
@@ -230,7 +255,7 @@ _ROWS = (
     SchemeRow("request units in all", _total, always=False, bounded=True),
     SchemeRow(
         "billable requests",
-        lambda found, part: f"{part.price.billable:,}",
+        _billable,
         always=False,
         bounded=True,
     ),
@@ -249,13 +274,13 @@ _ROWS = (
     SchemeRow("by the limit of", _by_rule, always=False),
     SchemeRow(
         "throttled attempts, with back-off",
-        lambda found, part: percent(part.retried.ratio),
+        _throttled,
         bad=lambda found, part: part.retried.throttled > 0,
         bounded=True,
     ),
     SchemeRow(
         "operations that fail nevertheless",
-        lambda found, part: share_of(part.retried.failed, _sent(part)),
+        _failed,
         bad=lambda found, part: part.retried.failed > 0,
         bounded=True,
     ),

@@ -59,6 +59,14 @@ class SimulatedPart:
         return self.throttled / self.attempts if self.attempts else 0.0
 
 
+class DrawPart(RecordPart):
+    """The least or the most of all draws of the random waits of back-off: see `SimulatedPart`."""
+
+    ratio: float
+    attempts: int
+    failed: int
+
+
 class HotPart(RecordPart):
     """One of the hottest partitions, with bounds of its share of everything."""
 
@@ -139,7 +147,8 @@ class SchemePart(RecordPart):
         partition_peaks: Highest rates of any one partition, the shortest window first.
         hot: The hottest partitions, the hottest first.
         once: Throttling if no operation is retried.
-        retried: Throttling with exponential back-off.
+        retried: Throttling with exponential back-off: the median draw of its random waits.
+        draws: The least and the most of all draws; None if they are equal, or there was one.
         refused: An example of a key that the service would refuse, and why.
         heat: Load in the recorded seconds, whatever the rate is.
         first_limit: None if none was looked for (`WhatIfRecord.most_factor`), or none throttles.
@@ -161,6 +170,7 @@ class SchemePart(RecordPart):
     hot: tuple[HotPart, ...]
     once: SimulatedPart
     retried: SimulatedPart
+    draws: Annotated[tuple[DrawPart, DrawPart] | None, IF_ANY] = None
     price: PricePart
     refused: str = ""
     heat: HeatPart | None = None

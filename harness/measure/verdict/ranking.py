@@ -2,7 +2,8 @@
 
 What would break the application is no candidate. Of the others, the best is throttled least, makes
 the fewest billable requests, scans the fewest entities, and has the least hot partition, in this
-order. Differences below the noise of a calculation decide nothing, and are no price.
+order. Differences below the noise of a calculation, or within the chance of back-off, decide
+nothing, and are no price.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Standing:
     Attributes:
         breaks: What would break the application; empty for a candidate.
         throttled: Share of attempts that are throttled without retries.
+        billable: The least, as chance has it.
+        billable_most: The most; 0 without chance.
         hottest: Load of the hottest partition, in the unit of the limits a second.
     """
 
@@ -42,14 +45,19 @@ class Standing:
     billable: int
     scanned: int
     hottest: float
+    billable_most: int = 0
 
 
-_Measure = tuple[Callable[[Standing], float], Callable[[float], float]]
+_Measure = tuple[Callable[[Standing], float], Callable[[Standing], float]]
+"""A figure of which less is better, and up to which figure of others one is equal to them."""
 _MEASURES: tuple[_Measure, ...] = (
-    (lambda one: one.throttled, lambda least: least + THROTTLED_NOISE),
-    (lambda one: one.billable, lambda least: least * (1 + RELATIVE_NOISE)),
-    (lambda one: one.scanned, lambda least: least * (1 + RELATIVE_NOISE)),
-    (lambda one: one.hottest, lambda least: least * (1 + RELATIVE_NOISE)),
+    (lambda one: one.throttled, lambda one: one.throttled + THROTTLED_NOISE),
+    (
+        lambda one: one.billable,
+        lambda one: max(one.billable_most, one.billable * (1 + RELATIVE_NOISE)),
+    ),
+    (lambda one: one.scanned, lambda one: one.scanned * (1 + RELATIVE_NOISE)),
+    (lambda one: one.hottest, lambda one: one.hottest * (1 + RELATIVE_NOISE)),
 )
 
 
@@ -71,14 +79,14 @@ def _groups(
     """Places of equals, the best first."""
     if not measures or len(places) < 2:
         return [places] if places else []
-    (measure, noise), *further = measures
+    (measure, reach), *further = measures
     groups: list[list[int]] = []
     most = 0.0
     for place in sorted(places, key=lambda one: measure(standings[one])):
         figure = measure(standings[place])
         if not groups or figure > most:
             groups.append([])
-            most = noise(figure)
+            most = reach(standings[place])
         groups[-1].append(place)
     return [equals for group in groups for equals in _groups(standings, sorted(group), further)]
 
@@ -96,13 +104,23 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
     """What a calculated scheme is compared by."""
     peaks = part.physical_peaks or part.partition_peaks
     price = part.price
+    least, most = billable_of(part)
     return Standing(
         breaks=breaks(price, recorded=recorded, refusal=part.refused),
         throttled=part.once.ratio,
-        billable=price.billable,
+        billable=least,
+        billable_most=most,
         scanned=price.scanned,
         hottest=_highest(peaks, 10),
     )
+
+
+def billable_of(part: SchemePart) -> tuple[int, int]:
+    """The least and the most billable requests of all draws of the waits."""
+    if part.draws is None:
+        return part.price.billable, part.price.billable
+    least, most = part.draws
+    return least.attempts, most.attempts
 
 
 def _highest(peaks: Sequence[PeakPart], width_s: int) -> float:
@@ -209,8 +227,10 @@ def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[s
         return f"{percent(ours)} of the queries {where}{more}{instead}"
 
     found = []
+    dearer, cheaper = (before, part) if saves else (part, before)
+    by_chance = billable_of(dearer)[0] <= billable_of(cheaper)[1]
     for count, noun in (("billable", "billable requests"), ("scanned", "entities scanned")):
-        more = differs(count)
+        more = differs(count) and not (count == "billable" and by_chance)
         ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
         if more and not unsure:
             found.append(f"{ours} {noun} in place of {theirs}")

@@ -13,6 +13,7 @@ import itertools
 import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any
 
 from datasketches import hll_sketch
 
@@ -20,7 +21,13 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
-from harness.measure.record.whatif import HotPart, PeakPart, SchemePart, SimulatedPart
+from harness.measure.record.whatif import (
+    DrawPart,
+    HotPart,
+    PeakPart,
+    SchemePart,
+    SimulatedPart,
+)
 from harness.model.partition import EXACT_PARTITIONS
 from harness.trace.operations import Batch
 from harness.trace.whatif.rekeying import Rekeying
@@ -35,8 +42,9 @@ Progress = Callable[[str, int], None]
 WINDOWS_S = (1, 10, 60)
 BACKOFF = ExponentialBackoff(retries=3, backoff_s=0.5, minimum_s=0.1, maximum_s=MOST_WAIT_S)
 """The back-off of the shipped profiles."""
-DRAWS = 5
-"""With so many draws of its random waits back-off is simulated; the median is shown."""
+DRAWS = 9
+"""With so many draws of its random waits back-off is simulated; the median is shown, and how far
+they lie apart: real traffic is one draw."""
 _EXACT_PARTITIONS = 50_000
 _SKETCH_LOG2 = 14
 _HOTTEST = 5
@@ -178,6 +186,20 @@ class _Partitions:
             update(name)
 
 
+def _apart(draws: Sequence[SimulatedPart]) -> tuple[DrawPart, DrawPart] | None:
+    """The least and the most of each figure; None if all draws are equal."""
+
+    def bound(of: Callable[[Iterable[Any]], Any]) -> DrawPart:
+        return DrawPart(
+            ratio=of(one.ratio for one in draws),
+            attempts=of(one.attempts for one in draws),
+            failed=of(one.failed for one in draws),
+        )
+
+    least, most = bound(min), bound(max)
+    return None if least == most else (least, most)
+
+
 class Projection:
     """Takes the batches of a trace in order; `finish` ends it.
 
@@ -309,6 +331,7 @@ class Projection:
             ),
             once=self._simulated(self.once, hottest),
             retried=self._simulated(retried, hottest),
+            draws=_apart([draw.throttling for draw in draws]),
             refused=self._rekeying.refused,
             price=dataclasses.replace(
                 price,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.measure.record.whatif import WhatIfRecord
+from harness.measure.record.whatif import DrawPart, WhatIfRecord
 from harness.measure.verdict.ranking import marked
 from harness.model.operation import Kind
 from harness.report.whatif import ranking, sentences
@@ -48,6 +48,25 @@ def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path)
     part = part.model_copy(update={"price": price, "retried": retried})
     [said] = [row.text(found, part) for row in rows(found) if "fail" in row.label]
     assert said == "75%"
+
+
+def test_what_the_waits_of_back_off_decide_has_a_least_and_a_most(tmp_path: Path) -> None:
+    """Real traffic is one draw of them. What is a lower bound besides has no most."""
+    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    part, labels = found.schemes[0], ("billable", "with back-off", "fail nevertheless")
+    assert part.draws is not None
+    least, most = part.draws
+    assert least.ratio <= part.retried.ratio <= most.ratio
+    assert least.attempts < part.price.billable < most.attempts
+    draws = (
+        DrawPart(ratio=0.2, attempts=1900, failed=15),
+        DrawPart(ratio=0.3, attempts=2000, failed=30),
+    )
+    part = part.model_copy(update={"draws": draws})
+    shown = [row for row in rows(found) if any(label in row.label for label in labels)]
+    said = ["1,900 to 2,000", "20% to 30%", "1.0% to 2.0%"]
+    assert [row.text(found, part) for row in shown] == said
+    assert [row.text(found, bounded(part)) for row in shown] == ["≥ 1,900", "≥ 20%", "≥ 1.0%"]
 
 
 def test_what_passes_as_a_burst_is_not_said_to_pass_for_long(tmp_path: Path) -> None:

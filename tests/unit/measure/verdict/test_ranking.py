@@ -21,6 +21,7 @@ WHOLE = Standing(throttled=0.1, billable=1000, scanned=1000, hottest=100.0)
         ({"billable": 1005}, [1, 1]),
         ({"billable": 995, "scanned": 5000}, [1, 2]),
         ({"billable": 900, "scanned": 5000}, [2, 1]),
+        ({"billable": 900, "billable_most": 1000, "scanned": 5000}, [1, 2]),
         ({"scanned": 900, "hottest": 200.0}, [2, 1]),
         ({"hottest": 98.0}, [2, 1]),
         ({"throttled": 0.0, "breaks": ("it loses an entity",)}, [1, 0]),
@@ -28,7 +29,7 @@ WHOLE = Standing(throttled=0.1, billable=1000, scanned=1000, hottest=100.0)
 )
 def test_the_better_keys_come_first(other: dict[str, object], expected: list[int]) -> None:
     """By throttling, then billable requests, entities scanned and the hottest partition; what
-    breaks the application has no rank, and what is equal within the noise shares one."""
+    breaks the application has no rank, and what is equal within noise or by chance shares one."""
     assert ranks([WHOLE, dataclasses.replace(WHOLE, **other)]) == expected  # type: ignore[arg-type]
 
 
