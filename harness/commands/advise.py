@@ -29,7 +29,7 @@ from harness.gateway.limits import GatewayLimits, limits_path, load_limits
 from harness.measure.record.advice import AdviceRecord
 from harness.measure.record.record import RunRecord
 from harness.measure.record.whatif import SchemePart, WhatIfRecord
-from harness.measure.verdict.evidence import BUSY_SHARE
+from harness.measure.verdict.client_limit import BUSY_SHARE
 from harness.model.errors import SetupError, cut
 from harness.model.figures import duration, percent
 from harness.model.process import ChildProcess, search_rarely, this_process_runs_on

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import latency_doubt
+from harness.measure.verdict.client_limit import latency_doubt
 from harness.report.compare.comparison import compare
 from harness.report.compare.comparison import headline as compare_headline
 from harness.report.compare.differences import Subject

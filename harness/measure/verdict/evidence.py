@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
 
-from harness.measure.counts.generator import BUSY_PERCENT, SampledGenerator
+from harness.measure.counts.generator import SampledGenerator
 from harness.measure.counts.snapshot import (
     CountedAccount,
     CountedOperation,
@@ -15,17 +15,19 @@ from harness.measure.counts.snapshot import (
 )
 from harness.measure.record.enforced import EnforcedPart, partition_limit_of
 from harness.measure.record.findings import ThrottlingPart
-from harness.measure.record.measured import (
-    OTHERS,
-    GeneratorPart,
-    RatesPart,
-    is_lower_bound,
-)
+from harness.measure.record.measured import RatesPart, is_lower_bound
 from harness.measure.record.origin import WatchedPart
+from harness.measure.verdict.client_limit import (
+    LATE_S,
+    ClientLimit,
+    latency_doubt,
+    limit_of,
+    limit_of_application,
+)
 from harness.measure.verdict.failures import Failures, failures_of
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.throttling import silences_of, throttling_of
-from harness.model.figures import agreed, counted, listed, milliseconds, number, of_core, percent
+from harness.model.figures import agreed, counted, listed, number, percent
 from harness.model.operation import Kind
 from harness.model.outcome import Scope, throttled_of
 from harness.model.services import BESIDE
@@ -50,16 +52,8 @@ _BUSY_USERS = 0.8
 """Share of users that wait for an answer on average, from which users could not send more."""
 _UNSENT_FROM = 0.01
 """Share of due operations that were not sent, from which a schedule was not kept."""
-BUSY_SHARE = 0.2
-"""Share of busy seconds from which the generator had no reserve."""
-_SATURATED_PERCENT = 97.0
-"""Mean CPU of one core from which no measurement of a worker can be trusted."""
-DOUBTFUL_FROM = 0.1
-"""From a larger share of saturated seconds on, latencies are only upper bounds."""
 WAITING_FROM = 0.5
 """Operations in progress on average from which an application may wait for answers mostly."""
-LATE_S = 0.5
-"""An operation sent this much later than its pacer allowed was delayed by the generator."""
 
 
 def of_one_partition(throttled: Iterable[float], everything: float) -> bool:
@@ -74,17 +68,6 @@ def of_one_partition(throttled: Iterable[float], everything: float) -> bool:
 def is_near(rates: RatesPart, limit: float | None) -> bool:
     """Whether a partition was near its limit, which is in the unit of its rates; None is none."""
     return limit is not None and rates.best_1s >= NEAR_FROM * limit
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClientLimit:
-    """What on the side of the client was the limit, and why, as a part of a sentence.
-
-    ``by`` is generator, machine (other processes used it up), application or gateway.
-    """
-
-    by: str
-    why: str
 
 
 def named(part: CountedPartition) -> str:
@@ -352,7 +335,7 @@ class Evidence:
     @property
     def client_limit(self) -> ClientLimit | None:
         if self.watched is not None:
-            return _limit_of_application(self.generator, self.watched)
+            return limit_of_application(self.generator, self.watched)
         found = limit_of(self.generator, self.kind, held=self.reached)
         most, in_use = self.connections, self.connections_in_use
         if self.reached or most is None or in_use is None or not in_use >= most < self.users:
@@ -429,71 +412,3 @@ class Evidence:
                 f"{counted(operations, 'measured operation')} {are} fewer than {FEWEST_OPERATIONS}"
             )
         return None
-
-
-def _limit_of_application(application: GeneratorPart, watched: WatchedPart) -> ClientLimit | None:
-    """Why an application asked for no more; None if it is unknown.
-
-    A machine that others saturate is no limit of an application that waits most of the time.
-    """
-    if watched.gateway_busy_share >= BUSY_SHARE:
-        return ClientLimit("gateway", _busy("the gateway", watched.gateway_busy_share))
-    if application.busy_share >= BUSY_SHARE:
-        busiest = "the busiest thread of the application"
-        return ClientLimit("application", _busy(busiest, application.busy_share))
-    return None
-
-
-def limit_of(generator: GeneratorPart, kind: Service, *, held: bool) -> ClientLimit | None:
-    """Why this generator was the limit; None if it was not.
-
-    If the wanted rate was ``held``, only a saturated worker counts.
-    """
-    if generator.cpu_percent_mean >= _SATURATED_PERCENT:
-        used = of_core(generator.cpu_percent_mean)
-        return ClientLimit("generator", f"a worker used {used} of a core on average")
-    if held:
-        return None
-    if generator.busy_share >= BUSY_SHARE:
-        return ClientLimit("generator", _busy("a worker", generator.busy_share))
-    if generator.machine_busy_share >= BUSY_SHARE:
-        return _full_machine(generator, kind)
-    if generator.lag_s_max >= LATE_S:
-        late = milliseconds(generator.lag_s_max * 1000)
-        return ClientLimit("generator", f"operations were sent up to {late} ms late")
-    return None
-
-
-def latency_doubt(generator: GeneratorPart, watched: WatchedPart | None = None) -> str | None:
-    """Why measured latencies are upper bounds, as a part of a sentence; None if they are exact.
-
-    A worker without CPU time reads an answer late, and so does the gateway of a ``watched``
-    application. What a busy machine adds is unknown, but it never takes anything away: a latency
-    that was low is low, and one that was high may be the machine's.
-    """
-    busy, who = generator.busy_share, "a worker"
-    if watched is not None:
-        # The gateway measures, whatever the threads of the application do.
-        busy, who = watched.gateway_busy_share, "the gateway"
-    if max(busy, generator.machine_busy_share) <= DOUBTFUL_FROM:
-        return None
-    if busy > generator.machine_busy_share:
-        return _busy(who, busy)
-    full = None if generator.capacity is None else generator.capacity.fullest
-    most = "" if full is None else f", mostly by {full.mostly_used_by}"
-    share = percent(generator.machine_busy_share)
-    return f"the machine was saturated in {share} of the seconds{most}"
-
-
-def _busy(who: str, share: float) -> str:
-    return f"{who} used over {of_core(BUSY_PERCENT)} of a core in {percent(share)} of the seconds"
-
-
-def _full_machine(generator: GeneratorPart, kind: Service) -> ClientLimit:
-    full = None if generator.capacity is None else generator.capacity.fullest
-    shares = "" if full is None else f" ({full.described})"
-    return ClientLimit(
-        "machine" if full is not None and full.mostly_used_by == OTHERS else "generator",
-        f"{kind.machine} was saturated in {percent(generator.machine_busy_share)} of the "
-        f"seconds{shares}",
-    )

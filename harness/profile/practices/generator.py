@@ -10,7 +10,7 @@ import math
 
 from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import BUSY_SHARE, LATE_S
+from harness.measure.verdict.client_limit import BUSY_SHARE, LATE_S
 from harness.model.figures import counted, milliseconds, number, of_core
 from harness.model.services.service import Targets
 from harness.model.sessions import session_named

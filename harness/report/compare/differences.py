@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.measure.record.measured import ABOUT, AT_LEAST, AT_MOST
 from harness.measure.record.record import RunRecord
 from harness.measure.scatter import student
-from harness.measure.verdict.evidence import latency_doubt
+from harness.measure.verdict.client_limit import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
 from harness.model.sessions import session_named

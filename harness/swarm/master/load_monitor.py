@@ -11,8 +11,9 @@ from locust.env import Environment
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import LatencyPart
+from harness.measure.verdict.client_limit import latency_doubt, limit_of
 from harness.measure.verdict.conditions import Extent
-from harness.measure.verdict.evidence import GROWN_FROM, latency_doubt, limit_of
+from harness.measure.verdict.evidence import GROWN_FROM
 from harness.measure.verdict.failures import failures_of
 from harness.measure.verdict.quantities import Facts
 from harness.profile.load.saturation import Second, throttled_throughout

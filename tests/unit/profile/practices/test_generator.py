@@ -17,7 +17,8 @@ from harness.measure.record.measured import (
 )
 from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import Evidence, latency_doubt
+from harness.measure.verdict.client_limit import latency_doubt
+from harness.measure.verdict.evidence import Evidence
 from harness.measure.verdict.verdict import judge
 from harness.model.process import Machine
 from harness.model.services.cosmos import COSMOS
