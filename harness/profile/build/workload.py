@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from pathlib import Path
 from typing import Any
 
 from harness.measure.verdict.conditions import Condition, parse_condition
 from harness.model.entity import MAX_TRANSACTION_BYTES, MAX_TRANSACTION_OPERATIONS, stored_size
-from harness.model.errors import SetupError, cut
+from harness.model.errors import SetupError, cut, echoed
 from harness.model.files import read_toml_file
 from harness.model.operation import Kind
 from harness.model.services import service_of_session
-from harness.model.services.service import Service
+from harness.model.services.service import EXAMPLE_STORES, Service, store_of
 from harness.profile.build.scenarios import scenario_of
 from harness.profile.profile_loader import NamedProfile
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
@@ -58,6 +59,29 @@ def source_of(
         loading_size=_loading_size(profile),
         messages=profile.messages.shape,
     )
+
+
+def stores_of(profile: Profile, source: OperationSource) -> tuple[str, ...]:
+    """Endings of the names of what a run creates: of its tables, or of the store of each partition.
+
+    A `SetupError` says which partition cannot be a store.
+    """
+    service = service_of_session(profile.session.kind)
+    if service is None or not service.store_each:
+        return source.tables
+    names = tuple(itertools.islice(source.partitions(), service.most_stores + 1))
+    if len(names) > service.most_stores:
+        raise SetupError(
+            f"a run has at most {service.most_stores:,} {service.store}s, and the keys name more: "
+            "lower the values of the fields in keys.partition_key"
+        )
+    for name in names:
+        if (problem := service.name_problem(store_of(EXAMPLE_STORES, name))) is not None:
+            raise SetupError(
+                f"keys.partition_key: {echoed(name)} cannot end the name of a {service.store}: "
+                f"{problem}"
+            )
+    return tuple(store_of("", name) for name in names)
 
 
 def entity_sizes(profile: Profile, run_id: str) -> tuple[int, int]:

@@ -15,15 +15,14 @@ from harness.measure.counts.behaviour import BATCH
 from harness.measure.counts.key_sample import BusiestRows
 from harness.measure.record.behaviour import WritesPart
 from harness.measure.record.findings import PredictionPart
-from harness.model.errors import SetupError, echoed
 from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes_of
 from harness.model.key_tokens import tokens_of
 from harness.model.operation import WHOLE_TABLE, Kind, Operation
 from harness.model.partition import EXACT_PARTITIONS, Partition
-from harness.model.services import USUAL, service_of_session
-from harness.model.services.service import EXAMPLE_STORES, Service, store_of
+from harness.model.services import USUAL
+from harness.model.services.service import Service
 from harness.profile.build.scenarios import dry_run, own_mistakes, try_out
-from harness.profile.build.workload import entity_sizes, source_of
+from harness.profile.build.workload import entity_sizes, source_of, stores_of
 from harness.profile.checks.prediction import SAMPLE, ChargedLoad, LoadShares, exact_shares, thinned
 from harness.profile.checks.seen import ChargesSeen, GrowthSeen, QuerySeen, Seen, TableSeen
 from harness.profile.settings.parts import EXAMPLE_RUN_ID
@@ -31,7 +30,6 @@ from harness.profile.settings.schema import Profile
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
-from harness.workload.operation_source import OperationSource
 
 _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
@@ -374,29 +372,6 @@ class Observed:
         )
 
 
-def _stores(profile: Profile, source: OperationSource) -> tuple[str, ...]:
-    """Endings of the names of what a run creates: of its tables, or of the store of each partition.
-
-    A `SetupError` says which partition cannot be a store.
-    """
-    service = service_of_session(profile.session.kind)
-    if service is None or not service.store_each:
-        return source.tables
-    names = tuple(itertools.islice(source.partitions(), service.most_stores + 1))
-    if len(names) > service.most_stores:
-        raise SetupError(
-            f"a run has at most {service.most_stores:,} {service.store}s, and the keys name more: "
-            "lower the values of the fields in keys.partition_key"
-        )
-    for name in names:
-        if (problem := service.name_problem(store_of(EXAMPLE_STORES, name))) is not None:
-            raise SetupError(
-                f"keys.partition_key: {echoed(name)} cannot end the name of a {service.store}: "
-                f"{problem}"
-            )
-    return tuple(store_of("", name) for name in names)
-
-
 def observe(
     profile: Profile,
     sample: int = SAMPLE,
@@ -438,7 +413,7 @@ def observe(
     rows = BusiestRows()
     on_partition: collections.Counter[str] = collections.Counter()
     scans: collections.Counter[str] = collections.Counter()
-    stores = _stores(profile, source)
+    stores = stores_of(profile, source)
     parts = paused = 0
     try:
         for task, operation in itertools.islice(dry_run(source, profile), sample):
