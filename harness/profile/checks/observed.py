@@ -387,35 +387,35 @@ def observe(
     if profile.scenario is not None:
         try_out(source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0), profile)
     source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0, preparation=preparation)
-    with own_mistakes(profile.scenario or ""):
-        loaded, count = thinned(source.partitions())
-    shares, grown = LoadShares(loaded), LoadShares(())
-    kind, charges = profile.endpoint.of(kind), None
-    _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-    if kind.charges:
-        stored_bytes = source.loaded_entities * entity_bytes
-        throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
-        charges = ChargedLoad(loaded, entity_bytes, throughput)
-    keys: dict[str, TableKeys] = {}
-    stored = loaded
-    if preparation is not None:
-        # The trace has partitions that are only made by its operations.
-        stored, count = thinned(preparation.loaded_partitions())
-    for name in stored:
-        table, key = Partition.named(name)
-        keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
-    for operation in itertools.islice(source.loading(), _LOADING):
-        keys.setdefault(operation.table, TableKeys()).load_rows(operation)
-        if charges is not None:
-            charges.load(operation)
-    sent: dict[tuple[str, bool], Sent] = {}
-    writes = WriteOrder()
-    rows = BusiestRows()
-    on_partition: collections.Counter[str] = collections.Counter()
-    scans: collections.Counter[str] = collections.Counter()
-    stores = stores_of(profile, source)
-    parts = paused = 0
     try:
+        with own_mistakes(profile.scenario or ""):
+            loaded, count = thinned(source.partitions())
+        shares, grown = LoadShares(loaded), LoadShares(())
+        kind, charges = profile.endpoint.of(kind), None
+        _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
+        if kind.charges:
+            stored_bytes = source.loaded_entities * entity_bytes
+            throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
+            charges = ChargedLoad(loaded, entity_bytes, throughput)
+        keys: dict[str, TableKeys] = {}
+        stored = loaded
+        if preparation is not None:
+            # The trace has partitions that are only made by its operations.
+            stored, count = thinned(preparation.loaded_partitions())
+        for name in stored:
+            table, key = Partition.named(name)
+            keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
+        for operation in itertools.islice(source.loading(), _LOADING):
+            keys.setdefault(operation.table, TableKeys()).load_rows(operation)
+            if charges is not None:
+                charges.load(operation)
+        sent: dict[tuple[str, bool], Sent] = {}
+        writes = WriteOrder()
+        rows = BusiestRows()
+        on_partition: collections.Counter[str] = collections.Counter()
+        scans: collections.Counter[str] = collections.Counter()
+        stores = stores_of(profile, source)
+        parts = paused = 0
         for task, operation in itertools.islice(dry_run(source, profile), sample):
             if parts >= paused:
                 pause()
@@ -446,28 +446,28 @@ def observe(
             parts += len(operation.parts) or 1
             if parts > _MOST_PARTS:
                 break
+        prediction = exact_shares(profile) or shares.prediction()
+        hottest = max(on_partition.values(), default=1)
+        return Observed(
+            profile=profile,
+            kind=kind,
+            charges=charges,
+            prediction=prediction,
+            partitions=shares.busiest(EXACT_PARTITIONS),
+            hot_row_share=min(1.0, rows.most / (on_partition[prediction.hottest] or hottest)),
+            sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
+            keys=keys,
+            writes=writes,
+            tables=stores,
+            loaded_entities=source.loaded_entities,
+            loading_requests=kind.requests_of(source.loading_requests, count),
+            loaded_partitions=count,
+            grown=grown.prediction(),
+            scans=scans,
+            pointing=bool(getattr(source, "pointers", ()))
+            or any(label == "insert_copy" for label, _ in sent),
+        )
     finally:
         if isinstance(source, ReplaySource):
             # Else a part of the trace stays in memory, and a log as a temporary trace.
             source.close()
-    prediction = exact_shares(profile) or shares.prediction()
-    hottest = max(on_partition.values(), default=1)
-    return Observed(
-        profile=profile,
-        kind=kind,
-        charges=charges,
-        prediction=prediction,
-        partitions=shares.busiest(EXACT_PARTITIONS),
-        hot_row_share=min(1.0, rows.most / (on_partition[prediction.hottest] or hottest)),
-        sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
-        keys=keys,
-        writes=writes,
-        tables=stores,
-        loaded_entities=source.loaded_entities,
-        loading_requests=kind.requests_of(source.loading_requests, count),
-        loaded_partitions=count,
-        grown=grown.prediction(),
-        scans=scans,
-        pointing=bool(getattr(source, "pointers", ()))
-        or any(label == "insert_copy" for label, _ in sent),
-    )

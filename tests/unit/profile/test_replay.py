@@ -207,3 +207,15 @@ def test_a_look_that_is_stopped_leaves_no_temporary_trace(tmp_path: Path) -> Non
     with pytest.raises(InterruptedError) as caught:
         observe(named.profile, preparation=preparation, pause=stop)
     assert during - traces(), caught.traceback
+
+
+def test_a_look_that_fails_before_its_first_operation_leaves_none_either(tmp_path: Path) -> None:
+    """What is wrong with the partitions is found when the trace is open."""
+    path = tmp_path / "log.txt"
+    path.write_text(classic("2.0")(REQUESTS), encoding="utf-8")
+    named, _ = read_trace(replay(path))
+    with pytest.raises(SetupError) as caught:
+        observe(named.profile, preparation=None)
+    sources = (entry.frame.f_locals.get("source") for entry in caught.traceback)
+    [opened, *_] = [source for source in sources if isinstance(source, ReplaySource)]
+    assert not opened._trace.path.exists()
