@@ -69,8 +69,6 @@ def main(thing: str) -> None:
         sys.exit(3)
     elif thing == "write":
         write_on()
-    elif thing == "forgive":
-        write_on(forgive=True, count=40)
     elif thing == "persist":
         write_on(forgive=True)
     elif thing == "reconnect":
