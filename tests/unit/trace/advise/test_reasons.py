@@ -15,7 +15,7 @@ from harness.report.terminal.page import Page
 from harness.report.whatif import whatif_text
 from harness.trace.advise.advise import Question, advise
 from harness.trace.advise.judging import TODAY, Trial
-from harness.trace.advise.reasons import KeyEvidence, conclusion
+from harness.trace.advise.reasons import KeyEvidence, conclusion, of_failed
 from harness.trace.advise.traffic import QueriedPart, TableTraffic
 from tests.support.traced import trace_of, traced
 from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
@@ -252,3 +252,13 @@ def test_no_key_helps_is_not_said_where_transactions_are_in_the_way(tmp_path: Pa
     told = conclusion(dataclasses.replace(evidence, traffic=traffic, splitting=short))
     assert "No key helps" not in told["headline"]
     assert told["reason"][-1].startswith("Besides, the busiest second asks for 300 entities/s")
+
+
+def test_recorded_failures_show_a_lower_limit_only_where_nothing_is_throttled() -> None:
+    """Traffic that the calculation throttles too may have met the calculated limit."""
+    [told] = of_failed(3, 100)
+    assert told.startswith("3 operations (3.0%) got an error or no answer when recorded.")
+    condition, inferred = told.rsplit(". ", 1)[1].split(", ")
+    assert condition == "If they were throttled where this calculation throttles nothing"
+    assert "a limit was met that is lower than its own" in inferred
+    assert of_failed(0, 100) == []
