@@ -77,7 +77,7 @@ class Advise:
             type=positive_factor,
             default=1.0,
             metavar="FACTOR",
-            help="ask about so many times the recorded traffic (default: 1)",
+            help="ask about so many times the recorded traffic, as replay.speed (default: 1)",
         )
         parser.add_argument(
             "--fields",

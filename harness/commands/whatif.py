@@ -83,7 +83,8 @@ class WhatIf:
             "--rate",
             type=positive_factor,
             metavar="FACTOR",
-            help="multiply the traffic, and find the factor at which each scheme meets a limit",
+            help="multiply the traffic, as replay.speed does, and find the factor at which each "
+            "scheme meets a limit",
         )
         parser.add_argument(
             "--provisioned-ru-per-s",

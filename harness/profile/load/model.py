@@ -98,7 +98,7 @@ class Replay(Part):
     """A trace of `harness watch --trace` or of a run with --trace, or a log of Azure Storage; the
     path is relative to the working directory."""
     speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
-    """2.0 sends the same in half the time."""
+    """2.0 sends the same in half the time, as `--rate 2` of `harness whatif` asks about."""
     keys: Annotated[str, Field(min_length=1)] | None = None
     """A key scheme, as `harness whatif` takes it: the operations go to its keys."""
     share: Literal["key", "client"] = "key"
