@@ -40,6 +40,7 @@ _BYTES = ("sent_bytes", "received_bytes")
 
 
 _OTHER_DURATION = 2.0
+_OTHER_RATE = 1.1
 _OTHER_SIZE = 1.01
 _INCONCLUSIVE = 3
 _REGRESSED = 1
@@ -280,6 +281,13 @@ def warnings(subjects: Sequence[Subject]) -> list[str]:
             sentences.append(
                 f"{many.capitalize()} have {sizes[0]:,} B{known} in {a} and {sizes[1]:,} B{known} "
                 f"in {b}; rates count {many}, not bytes."
+            )
+        mine, theirs = one.offered_per_s, other.offered_per_s
+        searched = one.search or other.search
+        if mine and theirs and not searched and _apart(mine, theirs, _OTHER_RATE):
+            rates = f"{number(mine)} and {number(theirs)} {one.endpoint.service.unit.rate}"
+            sentences.append(
+                f"{a} and {b} were asked for {rates}: throttling and latencies depend on the rate."
             )
         seconds = one.measured_s, other.measured_s
         if _apart(*seconds, _OTHER_DURATION):

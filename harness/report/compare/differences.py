@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.measure.record.measured import ABOUT, AT_LEAST, AT_MOST
@@ -14,6 +15,8 @@ from harness.measure.scatter import student
 from harness.measure.verdict.client_limit import latency_doubt
 from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import counted, percent
+from harness.model.operation import Kind
+from harness.model.outcome import Outcome
 from harness.model.sessions import session_named
 from harness.report.compare.measures import Measure
 
@@ -27,9 +30,57 @@ where all repeats of one are that far from those of the other."""
 FEW_REPEATS = 3
 UNKNOWN = "it takes repeats to tell how far it scatters"
 BOUNDED = "a bound does not tell how far it is from the true figure"
+OTHER_MIX = "their mixes of operations differ"
+OTHER_SCANS = "their queries scanned other numbers of entities"
 ASKED = "the load of the lower one asked for no more"
 _OTHER_LOAD = 0.1
 """Of the machine: where the load of other processes differs by more, so may latencies."""
+_OTHER_WORK = 0.1
+"""Of operations or entities: where more of them are others, a mean is one of these."""
+_OTHER_SCAN = 1.25
+_OF_ENTITIES = ("entities_per_s", "sustained_per_s", "billable_per_1000")
+_KINDS = {kind.value: kind for kind in Kind}
+
+Work = Mapping[tuple[bool, bool], tuple[float, float]]
+"""Operations that were asked for, and their entities: reads or writes, of one or of several."""
+
+
+def work_of(records: Sequence[RunRecord]) -> Work:
+    """What ``records`` did; empty where they do not tell."""
+    found: dict[tuple[bool, bool], tuple[float, float]] = {}
+    for part in (one for record in records for one in record.operations):
+        kind = _KINDS.get(part.type)
+        served = part.count - sum(part.outcomes.get(one, 0) for one in Outcome if one.failed)
+        if kind is None or served <= 0:
+            return {}
+        each = part.entities / served
+        of = kind.reads, kind in (Kind.QUERY, Kind.TRANSACTION) or each >= 2
+        count, entities = found.get(of, (0.0, 0.0))
+        # Also those that failed were asked for.
+        found[of] = count + part.count, entities + part.count * each
+    return found
+
+
+def other_work(measure: Measure, one: Work, other: Work) -> str:
+    """Why a figure is of other operations or entities in one run than in the other; or empty."""
+    if measure.unit == "%" or not (one and other):
+        return ""
+    counted_in = int(measure.name in _OF_ENTITIES)
+    mine, theirs = (_shares(work, counted_in) for work in (one, other))
+    if not counted_in:
+        apart = sum(max(0.0, share - theirs.get(of, 0.0)) for of, share in mine.items())
+        return OTHER_MIX if apart > _OTHER_WORK else ""
+    less, more = sorted(sum(each[of] for of in each if of[0]) for each in (mine, theirs))
+    if more - less > _OTHER_WORK:
+        return f"between {percent(less)} and {percent(more)} of the entities were read"
+    scans = (work.get((True, True), (1.0, 0.0)) for work in (one, other))
+    low, high = sorted(entities / count for count, entities in scans)
+    return OTHER_SCANS if less > _OTHER_WORK and 0 < low < high / _OTHER_SCAN else ""
+
+
+def _shares(work: Work, place: int) -> dict[tuple[bool, bool], float]:
+    everything = sum(figures[place] for figures in work.values()) or 1.0
+    return {of: figures[place] / everything for of, figures in work.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +95,7 @@ class Values:
         sign: Of a bound: ``≥`` or ``≤``.
         asked: Whether the load asked for no more, so that a higher value was not tried.
         doubt: Why the values decide nothing; empty if they do.
+        work: What they are figures of; empty if it is unknown.
     """
 
     mean: float
@@ -57,6 +109,7 @@ class Values:
     sign: str = ""
     asked: bool = False
     doubt: str = ""
+    work: Work = dataclasses.field(default_factory=dict)
 
     @property
     def spread(self) -> float:
@@ -95,6 +148,7 @@ def values_of(measure: Measure, records: Sequence[RunRecord], name: str = "") ->
         asked=measure.more_is_better is True
         and all(record.verdict.limited_by == "load" for record in records),
         doubt=[*doubts(records, name), *_of_machine(measure, records, name), ""][0],
+        work=work_of(records),
     )
 
 
@@ -167,6 +221,8 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     same = gap <= max(measure.least, share * max(abs(one.mean), abs(other.mean)))
     if same and one.sign == other.sign:
         return Judgement(False)
+    if others := other_work(measure, one.work, other.work):
+        return Judgement(None, (others,))
     if None not in (one.others, other.others):
         loads = one.others or 0.0, other.others or 0.0
         if abs(loads[0] - loads[1]) > _OTHER_LOAD:
@@ -191,47 +247,39 @@ def judge(measure: Measure, one: Values, other: Values) -> Judgement:
     return Judgement(None, (ASKED,)) if differ and low.asked else Judgement(differ)
 
 
-_DOUBTS: dict[str, Callable[[RunRecord], bool]] = {
-    "is not valid: its counts contradict each other": lambda run: bool(run.invariants),
-    "had operations that failed because of a defect in the harness or its user class": (
-        lambda run: run.outcomes.get("defect", 0) > 0
-    ),
-    "is incomplete: its counts are too low": lambda run: not run.complete,
-    "was client-limited: other processes kept its machine busy": (
-        lambda run: run.watched is None and run.verdict.limited_by == "machine"
-    ),
-    "was client-limited: its users were too few for the requested rate": (
-        # Users that pause limit the rate of a run within its target too.
-        lambda run: (
-            run.verdict.result == VerdictResult.CLIENT_LIMITED and run.verdict.limited_by == "users"
-        )
-    ),
-    "was client-limited: its rates are those of the generator, not of the endpoint": (
-        lambda run: (
-            run.watched is None
-            and run.verdict.result == VerdictResult.CLIENT_LIMITED
-            and run.verdict.limited_by not in ("machine", "users")
-        )
-    ),
-    "was client-limited: its rates are those of the application or of its machine, not of the "
-    "endpoint": (
-        lambda run: run.watched is not None and run.verdict.result == VerdictResult.CLIENT_LIMITED
-    ),
-    "met failures of its endpoint, or of the way to it": lambda run: (
-        run.verdict.result == VerdictResult.FAILING
-    ),
-    "was inconclusive": lambda run: run.verdict.result == VerdictResult.INCONCLUSIVE,
+_OF_GENERATOR = "its rates are those of the generator, not of the endpoint"
+_OF_APPLICATION = "its rates are those of the application or of its machine, not of the endpoint"
+_BY_CLIENT = {
+    "machine": "other processes kept its machine busy",
+    "users": "its users were too few for the requested rate",
 }
+
+
+def _doubts_of(run: RunRecord) -> Iterator[str]:
+    """Why the figures of a run are unreliable: ends of sentences."""
+    if run.invariants:
+        yield "is not valid: its counts contradict each other"
+    if run.outcomes.get("defect", 0):
+        yield "had operations that failed because of a defect in the harness or its user class"
+    if not run.complete:
+        yield "is incomplete: its counts are too low"
+    if run.verdict.result == VerdictResult.CLIENT_LIMITED:
+        whose = _OF_GENERATOR if run.watched is None else _OF_APPLICATION
+        yield f"was client-limited: {_BY_CLIENT.get(run.verdict.limited_by, whose)}"
+    if run.verdict.result == VerdictResult.FAILING:
+        yield "met failures of its endpoint, or of the way to it"
+    if run.verdict.result == VerdictResult.INCONCLUSIVE:
+        yield "was inconclusive"
 
 
 def doubts(records: Sequence[RunRecord], name: str) -> list[str]:
     """Why the figures of a run, or of its repeats, are unreliable."""
-    found = []
-    for reason, holds in _DOUBTS.items():
-        if count := sum(map(holds, records)):
-            runs = f" ({count} of {counted(len(records), 'run')})" if len(records) > 1 else ""
-            found.append(f"{name} {reason}{runs}")
-    return found
+    found = Counter(reason for record in records for reason in _doubts_of(record))
+    of = counted(len(records), "run")
+    return [
+        f"{name} {reason}{f' ({count} of {of})' if len(records) > 1 else ''}"
+        for reason, count in found.items()
+    ]
 
 
 def _of_machine(measure: Measure, records: Sequence[RunRecord], name: str) -> list[str]:

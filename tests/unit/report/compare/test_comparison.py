@@ -23,7 +23,16 @@ from harness.model.figures import listed
 from harness.model.operation import WHOLE_TABLE
 from harness.model.services.blobs import AZURITE_BLOBS
 from harness.report.compare.comparison import Comparison, compare, headline, warnings
-from harness.report.compare.differences import ASKED, UNKNOWN, Subject, Values, judge, values_of
+from harness.report.compare.differences import (
+    ASKED,
+    UNKNOWN,
+    Subject,
+    Values,
+    judge,
+    other_work,
+    values_of,
+    work_of,
+)
 from harness.report.compare.measures import MEASURES, Measure, measures_of
 from harness.report.compare.outputs import (
     changed,
@@ -616,3 +625,63 @@ def test_every_measure_can_be_written_in_a_regression(measure: Measure) -> None:
     assert (
         parse_regression(f"{measure.name} {side} first {sign} 1{measure.unit}").measure is measure
     )
+
+
+def worked(queries: int, entities: int, writes: int) -> RunRecord:
+    """A run with so many queries and writes a second; a query scans as many entities."""
+    snapshot = scanned(queries_per_s=queries, entities=entities, writes_per_s=writes)
+    return recorded(evidence(snapshot))
+
+
+SCANS = worked(20, 125, 20)
+
+
+@pytest.mark.parametrize(
+    ("other", "measure", "reason"),
+    [
+        # More scanned entities are no more work that an application wanted.
+        (worked(20, 40, 20), "entities_per_s", "their queries scanned other numbers of entities"),
+        (worked(1, 125, 300), "billable_per_1000", "between 29% and 99% of the entities were read"),
+        (worked(1, 125, 300), "p99(service)", "their mixes of operations differ"),
+        # The same operations, which scan more: that is what their keys cost.
+        (worked(20, 40, 20), "p99(service)", ""),
+        (worked(10, 125, 10), "entities_per_s", ""),
+    ],
+)
+def test_figures_of_other_work_are_shown_and_not_judged(
+    other: RunRecord, measure: str, reason: str
+) -> None:
+    """Entities, bytes and latencies are those of the operations, whatever the keys are."""
+    one, two = (subject.values(BY_NAME[measure]) for subject in subjects(SCANS, other))
+    assert one is not None
+    assert two is not None
+    assert other_work(BY_NAME[measure], one.work, two.work) == reason
+    if reason:
+        apart = dataclasses.replace(two, mean=5 * one.mean)
+        assert judge(BY_NAME[measure], one, apart).reasons == (reason,)
+    shares = other_work(THROTTLED, one.work, two.work)
+    assert shares == ""
+
+
+def test_transactions_are_the_same_work_as_single_writes() -> None:
+    """Both write entities: that is the question of profile `transactions`."""
+    like = RECORD.operations[0]
+    written = {"outcomes": {"success": 100}, "count": 100}
+    single = altered(like, kind="upsert", type="upsert_merge", entities=100, **written)
+    together = altered(like, kind="tx", type="transaction", entities=10_000, **written)
+    one, two = (work_of([altered(RECORD, operations=(part,))]) for part in (single, together))
+    assert other_work(RATE, one, two) == ""
+    assert other_work(P99, one, two) == "their mixes of operations differ"
+    lost = altered(together, entities=0, outcomes={"throttled": 100})
+    assert work_of([altered(RECORD, operations=(lost,))]) == {}
+
+
+def test_other_rates_that_were_asked_for_are_said() -> None:
+    """A run that was asked for less is throttled less, whatever its keys are."""
+    asked = [recorded(evidence(snapshot_of({"p0": 1000}), wanted_per_s=w)) for w in (1000, 4000)]
+    [said] = [one for one in warnings(subjects(*asked)) if "asked for" in one]
+    assert said == (
+        "A and B were asked for 1,000 and 4,000 entities/s: throttling and latencies "
+        "depend on the rate."
+    )
+    assert not [one for one in warnings(subjects(asked[0], asked[0])) if "asked for" in one]
