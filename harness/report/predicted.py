@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.record.findings import PredictionPart
-from harness.measure.record.record import RunRecord
+from harness.measure.record.record import RunRecord, share_sign
 from harness.model.figures import percent
 from harness.profile.checks.prediction import KeyRanges
 from harness.report.names import partition_name
@@ -15,17 +15,23 @@ from harness.report.names import partition_name
 class Predicted:
     """The predicted and the measured share of the load, of a partition or of a range of keys.
 
-    The measured share is None where the record does not show it.
+    The measured share is None where the record does not show it; ``sign`` is that of a bound.
     """
 
     what: str
     predicted: float
     measured: float | None
+    sign: str = ""
+
+    @property
+    def found(self) -> str:
+        """The measured share, as text."""
+        known = self.measured is not None
+        return f"{percent(self.measured or 0.0, self.sign)} measured" if known else "not known"
 
     @property
     def sentence(self) -> str:
-        measured = "not known" if self.measured is None else percent(self.measured)
-        return f"{self.what}: {percent(self.predicted)} predicted, {measured} measured"
+        return f"{self.what}: {percent(self.predicted)} predicted, {self.found}"
 
 
 def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
@@ -36,15 +42,13 @@ def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
     prediction, everything = record.prediction, record.account.entities_per_s.mean
     if prediction is None or everything <= 0:
         return ()
-    measured = {
-        part.key: part.entities_per_s.mean / everything
-        for part in record.partitions
-        if not part.partition.whole_table
-    }
+    parts = {part.key: part for part in record.partitions if not part.partition.whole_table}
+    measured = {key: part.entities_per_s.mean / everything for key, part in parts.items()}
     shares = []
     if hot := prediction.hottest:
         name = f"partition {partition_name(hot)}"
-        shares.append(Predicted(name, prediction.hottest_share, measured.get(hot)))
+        sign = share_sign(record, parts.get(hot))
+        shares.append(Predicted(name, prediction.hottest_share, measured.get(hot), sign))
     place = prediction.hottest_range
     if place is not None and prediction.range_count > 1:
         ranges = KeyRanges(prediction.ranges)

@@ -26,6 +26,7 @@ from harness.measure.counts.tally import (
 )
 from harness.measure.counts.time_course import PerSecond
 from harness.measure.record.measured import (
+    AT_LEAST,
     AccountLoadPart,
     EstimatePart,
     MessagesPart,
@@ -33,6 +34,7 @@ from harness.measure.record.measured import (
     PartitionPart,
     RatesPart,
     RequestUnitsPart,
+    is_lower_bound,
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.model.operation import Kind
@@ -114,12 +116,16 @@ class CountedOperation(OperationPart):
 
 
 class Held(NamedTuple):
-    """A partition, its rate, its target and its enforced limit: in RU/s where any are charged."""
+    """A partition, its rate, its target and its enforced limit: in RU/s where any are charged.
+
+    ``sign`` is that of a rate that is a lower bound.
+    """
 
     key: str
     per_s: float
     target_per_s: float | None
     limit_per_s: float | None = None
+    sign: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +234,12 @@ class Snapshot:
         if (part := self.nearest(to)) is None:
             return None
         limit = None if enforced is None else part.partition.limit(to, enforced)
-        return Held(part.key, part.entities_per_s.mean, part.partition.target(to), limit)
+        rate, target = part.entities_per_s.mean, part.partition.target(to)
+        return Held(part.key, rate, target, limit, self.sign(part))
+
+    def sign(self, part: CountedPartition | None = None) -> str:
+        """The sign of the rate of a partition, or of all together: of a lower bound, or empty."""
+        return AT_LEAST if is_lower_bound(self.operations, self.partitions, part) else ""
 
     @property
     def account_request_units(self) -> RatesPart:

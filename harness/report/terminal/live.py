@@ -7,6 +7,7 @@ import dataclasses
 from harness.measure.counts.generator import BUSY_PERCENT
 from harness.measure.counts.snapshot import Held, Snapshot
 from harness.measure.record.findings import AuditPart
+from harness.model.errors import printable
 from harness.model.figures import counted, duration, milliseconds, number, of_core, percent
 from harness.model.services import USUAL
 from harness.model.services.service import ENTITIES, CountedUnit, Service
@@ -42,6 +43,7 @@ class Live:
     Attributes:
         step: Number of the step of a search; None outside a search.
         replayed: The share of a trace that is due; None without one.
+        sign: That of an achieved rate that is a lower bound.
         wanted_per_s: Entities/s that the load requested, or its limit; None without a limit.
         service_p99_s: None before the first operation ended.
         response_p99_s: None in a closed loop.
@@ -66,6 +68,7 @@ class Live:
     cpu_percent: float
     ru_per_s: float | None = None
     replayed: float | None = None
+    sign: str = ""
     unit: str = ENTITIES.rate
 
 
@@ -76,9 +79,10 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
     """
     at_step = "" if live.step is None else f"step {live.step}: "
     wanted = "" if live.wanted_per_s is None else f" of {number(live.wanted_per_s)}"
+    achieved = f"{printable(live.sign, ascii_only)}{number(live.achieved_per_s)}"
     parts = [
         f"{duration(live.elapsed_s):>5}",
-        f"{at_step}{number(live.achieved_per_s)}{wanted} {live.unit}{_units(live.ru_per_s)}",
+        f"{at_step}{achieved}{wanted} {live.unit}{_units(live.ru_per_s)}",
     ]
     if live.replayed is not None:
         parts.insert(1, f"{percent(live.replayed)} of the trace")
@@ -102,13 +106,13 @@ def live_line(live: Live, *, ascii_only: bool = False) -> str:
 def _held(of: Held, width: int, *, ascii_only: bool = False) -> str:
     """The rate of a partition, as a share of the limit in force or else of the target."""
     name = shortened(partition_name(of.key, ascii_only), width, ascii_only)
+    sign = printable(of.sign, ascii_only)
     if of.limit_per_s is not None:
-        return (
-            f"{name} {percent(of.per_s / of.limit_per_s)} of its limit of {number(of.limit_per_s)}"
-        )
+        share = percent(of.per_s / of.limit_per_s, sign)
+        return f"{name} {share} of its limit of {number(of.limit_per_s)}"
     if of.target_per_s is not None:
-        return f"{name} {percent(of.per_s / of.target_per_s)} of target"
-    return f"{name} {number(of.per_s)}/s"
+        return f"{name} {percent(of.per_s / of.target_per_s, sign)} of target"
+    return f"{name} {sign}{number(of.per_s)}/s"
 
 
 def _units(ru_per_s: float | None) -> str:
@@ -132,7 +136,7 @@ def watch_line(
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [
         f"{duration(elapsed_s):>5}",
-        f"{number(snapshot.entities_per_s.mean)} {unit.rate}{_units(units)}",
+        f"{snapshot.sign()}{number(snapshot.entities_per_s.mean)} {unit.rate}{_units(units)}",
     ]
     if held is not None and held.per_s:
         parts.append(_held(held, 2 * _KEY_WIDTH))

@@ -283,7 +283,7 @@ def _predicted(record: RunRecord, page: Page) -> list[RenderableType]:
         (
             page.short(share.what, _SHARE_WIDTH),
             f"{percent(share.predicted)} predicted",
-            "not known" if share.measured is None else f"{percent(share.measured)} measured",
+            share.found,
         )
         for share in predicted_shares(record)
     ]

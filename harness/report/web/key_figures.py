@@ -17,6 +17,7 @@ from harness.report.limits import (
     busiest,
     judged_rate,
     judged_sign,
+    least,
     limit_word,
     partition_limit,
     unit_of,
@@ -68,12 +69,12 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     yield from _latency(record, "response", record.response_ms)
     if (offered := record.offered_per_s) is not None:
         achieved = record.account.entities_per_s.mean
-        share = percent(min(1.0, achieved / offered) if offered else 1.0)
-        unit = record.endpoint.service.unit.rate
-        note = f"{number(achieved)} of {number(offered)} {unit}"
+        unit, sign = record.endpoint.service.unit.rate, least(record)
+        share = percent(min(1.0, achieved / offered) if offered else 1.0, sign)
+        note = f"{sign}{number(achieved)} of {number(offered)} {unit}"
         if achieved > offered * _MORE_THAN_EXPECTED:
             # What queries scan is known afterwards only.
-            note = f"{number(achieved)} {unit}, {number(offered)} expected"
+            note = f"{sign}{number(achieved)} {unit}, {number(offered)} expected"
         yield KeyFigure("served of asked", share, "", note)
 
 

@@ -287,8 +287,10 @@ def _predicted(record: RunRecord) -> str:
         [
             named(share.what, 80),
             *(
-                Cell("not known", "faint") if value is None else Cell(percent(value), share=value)
-                for value in (share.predicted, share.measured)
+                Cell("not known", "faint")
+                if value is None
+                else Cell(percent(value, sign), share=value)
+                for value, sign in ((share.predicted, ""), (share.measured, share.sign))
             ),
         ]
         for share in predicted_shares(record)

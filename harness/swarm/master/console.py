@@ -321,6 +321,7 @@ class ConsoleMessages:
             elapsed_s=now_s - run.epoch_s,
             step=self._search_step if run.step is not None else None,
             achieved_per_s=snapshot.entities_per_s.mean,
+            sign=snapshot.sign(),
             unit=run.accounts.kind.unit.rate,
             wanted_per_s=run.mean_offered_per_s(snapshot.start, snapshot.end),
             hottest=snapshot.held(run.plan.kind.targets, throughput, limit),

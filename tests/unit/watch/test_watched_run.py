@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measure.counts.snapshot import Held
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.conditions import parse_condition
 from harness.model.services.service import Targets
@@ -67,7 +68,7 @@ def test_a_queue_is_held_to_the_target_of_queues() -> None:
     snapshot = run.shown(
         run.ledger.snapshot(start=int(START_S), end=int(now_s[0]), latencies=False)
     )
-    assert snapshot.held(raised.targets, UNKNOWN_THROUGHPUT, None) == ("orders/p", 30.0, 20.0, None)
+    assert snapshot.held(raised.targets, UNKNOWN_THROUGHPUT, None) == Held("orders/p", 30.0, 20.0)
 
 
 def watched(
