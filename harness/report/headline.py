@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from harness.measure.record.enforced import LIMITS
+from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import AT_LEAST, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.outcome import Scope
-from harness.profile.load.search import limit_words
+from harness.profile.load.search import Limit, limit_words
 from harness.report.events import stall_sentence
 from harness.report.limits import (
     account_limit,
@@ -62,7 +63,7 @@ def _finding(record: RunRecord) -> str:
         rate = record.endpoint.service.unit.rate
         if (limit := record.search.limit) is not None:
             return f"The limit is {limit_words(limit, rate)}."
-        return _searched(record.search.rate_per_s, rate, at_least=record.search.at_least)
+        return _searched(record.search, rate)
     verdict = record.verdict
     if verdict.result == VerdictResult.THROTTLED:
         return _throttled(record)
@@ -73,7 +74,7 @@ def _finding(record: RunRecord) -> str:
     if verdict.result == VerdictResult.ENDPOINT_LIMITED:
         calm = ", without throttling" if not record.throttled_ratio else ""
         if verdict.limited_by == "unknown":
-            return f"The endpoint or the number of users was the limit{calm}: all users waited."
+            return f"The endpoint or the number of users was the limit{calm}."
         found = "it served less than was asked"
         if record.offered_per_s is None:
             found = "latency grew with the load"
@@ -102,11 +103,15 @@ def verdict_lines(record: RunRecord) -> list[str]:
     return [short, *([] if stall is None else [stall]), whole]
 
 
-def _searched(rate_per_s: float | None, unit: str, *, at_least: bool) -> str:
-    if rate_per_s is None:
+def _searched(search: SearchPart, unit: str) -> str:
+    if search.rate_per_s is None:
+        if search.limited_by == Limit.UNFINISHED:
+            return "The search ended before it found a rate."
         return "No rate was found that can be sustained."
-    least = "At least " if at_least else ""
-    return f"{least}{number(rate_per_s)} {unit} can be sustained."
+    rate = f"{'At least ' * search.at_least}{number(search.rate_per_s)} {unit}"
+    if not search.confirmed:
+        return f"{rate} may be sustained: no longer step confirmed it."
+    return f"{rate} can be sustained."
 
 
 def _throttled(record: RunRecord) -> str:

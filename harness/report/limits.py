@@ -136,16 +136,13 @@ def account_rate(record: RunRecord) -> float:
     """The judged rate of the account, of several accounts that of all together."""
     units = record.request_units
     rates = record.account.entities_per_s if units is None else units.per_s
-    return rates.mean if record.watched is None else rates.best_10s
+    return rates.best_10s if record.by_best else rates.mean
 
 
 def judged_rate(record: RunRecord, part: PartitionPart) -> float:
-    """The rate of a partition that a limit is compared with.
-
-    A load has one rate, its mean. An application has its own course: its best 10 s count.
-    """
+    """The rate of a partition that a limit is compared with."""
     rates = limited_rates(part)
-    return rates.mean if record.watched is None else rates.best_10s
+    return rates.best_10s if record.by_best else rates.mean
 
 
 def limited_rates(part: PartitionPart) -> RatesPart:

@@ -82,6 +82,7 @@ class VerdictPart(RecordPart):
             and application.
         bounded: Nothing is over its target as far as is known: a rate is a lower bound, or a limit
             the highest one that there can be.
+        by_best: The best 10 s were compared with targets, and not the mean.
         why: The reason with its figures, where the headline of a page does not say it.
         footnote: What restricts the figures: what answered in place of the service, lower bounds.
         failures: Those that no headline may leave out, in a sentence.
@@ -92,6 +93,7 @@ class VerdictPart(RecordPart):
     limited_by: str
     sentence: str
     bounded: Annotated[bool, IF_ANY] = False
+    by_best: Annotated[bool, IF_ANY] = False
     why: Annotated[str, IF_ANY] = ""
     footnote: str = ""
     failures: str = ""

@@ -289,6 +289,11 @@ class RunRecord(RecordPart):
         seconds = sum(width for _, width in known)
         return sum(rate * width for rate, width in known) / seconds if seconds else None
 
+    @property
+    def by_best(self) -> bool:
+        """As of its verdict; records of earlier versions do not say so of an application."""
+        return self.verdict.by_best or self.watched is not None
+
     def billed(self, by_account: Sequence[int]) -> Self:
         """The same record with the billable transactions of the whole run, by account."""
         counts = self.counts.model_copy(update={"billable_transactions": sum(by_account)})

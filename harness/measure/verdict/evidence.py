@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from harness.measure.counts.generator import SampledGenerator
@@ -11,6 +12,7 @@ from harness.measure.counts.snapshot import (
     CountedAccount,
     CountedOperation,
     CountedPartition,
+    SeriesPoint,
     Snapshot,
 )
 from harness.measure.record.enforced import EnforcedPart, partition_limit_of
@@ -24,7 +26,7 @@ from harness.measure.verdict.client_limit import (
     limit_of,
     limit_of_application,
 )
-from harness.measure.verdict.failures import Failures, failures_of
+from harness.measure.verdict.failures import Failures, failed_share, failures_of
 from harness.measure.verdict.quantities import Facts
 from harness.measure.verdict.throttling import silences_of, throttling_of
 from harness.model.figures import agreed, counted, listed, number, percent
@@ -133,9 +135,11 @@ class Evidence:
             the generator are then those of the application: its busiest thread.
         wanted_per_s: Entities per second that the load asked for in the measured window; None in a
             closed loop without a cap.
+        users: At the same time; with stages of users their mean.
         cut_short_by: What ended the run before its own end; else empty.
         scheduled: True if operations were due at times that no answer changes.
         searched: True if a search changed the rate: figures cover all of its steps.
+        steady: True if the load asked for one rate.
         throughput: What is known to be provisioned at Cosmos DB, for each account.
         enforced: The limits of the stand-in that answered, and what they refused.
         untargeted: What ``snapshot`` leaves out, because no target is for it, if it has anything.
@@ -156,6 +160,7 @@ class Evidence:
     connections_in_use: int | None = None
     light_latency_s: float | None = None
     searched: bool = False
+    steady: bool = True
     watched: WatchedPart | None = None
     throughput: Throughput = UNKNOWN_THROUGHPUT
     enforced: EnforcedPart | None = None
@@ -218,10 +223,13 @@ class Evidence:
         }
         return {what: users for what, users in waits.items() if users or what == "for an answer"}
 
-    def _mean_of(self, microseconds: str) -> float:
+    @property
+    def _inside(self) -> Iterator[SeriesPoint]:
         snapshot = self.snapshot
-        inside = (p for p in snapshot.series if snapshot.start <= p.second < snapshot.end)
-        total: int = sum(getattr(point, microseconds) for point in inside)
+        return (p for p in snapshot.series if snapshot.start <= p.second < snapshot.end)
+
+    def _mean_of(self, microseconds: str) -> float:
+        total: int = sum(getattr(point, microseconds) for point in self._inside)
         return total / 1e6 / max(1, self.length_s)
 
     @property
@@ -317,6 +325,11 @@ class Evidence:
         return self.scheduled and self.unsent >= max(1, _UNSENT_FROM * due)
 
     @property
+    def behind_s(self) -> int:
+        """Seconds of the window in which operations were due and not sent."""
+        return sum(bool(point.waiting or point.dropped) for point in self._inside)
+
+    @property
     def users_are_busy(self) -> bool:
         """Whether most users were waiting for answers, by Little's law."""
         return self.length_s > 0 and self.answering >= _BUSY_USERS * self.users
@@ -355,13 +368,20 @@ class Evidence:
         """What conditions compare beside the snapshot; ``lost_writes`` are those of an audit."""
         return Facts(lost_writes, self.held_ratio, self.latency_doubt)
 
-    def rate(self, rates: RatesPart) -> float:
-        """The rate that is compared with a target.
+    @cached_property
+    def by_best(self) -> bool:
+        """Whether the best 10 s are compared with a target: the load has a course, or a partition.
 
-        A load has one rate, its mean. An application has its own course, so that its best 10 s
-        count.
+        A mean hides a partition that was over its target for some time only, such as one of a day.
         """
-        return rates.mean if self.watched is None else rates.best_10s
+        each = self.snapshot.single_partitions
+        parts = ((p.entities_per_s, p.partition.target(self.targets) or math.inf) for p in each)
+        moved = any(one.mean <= most < REACHED_FROM * one.best_10s for one, most in parts)
+        return self.watched is not None or not self.steady or moved
+
+    def rate(self, rates: RatesPart) -> float:
+        """The rate that is compared with a target."""
+        return rates.best_10s if self.by_best else rates.mean
 
     @property
     def busiest(self) -> CountedPartition | None:
@@ -382,7 +402,7 @@ class Evidence:
 
     def judged_words(self, rates: RatesPart, part: CountedPartition | None = None) -> str:
         """The `rate` that is compared with a target, likewise."""
-        best = "" if self.watched is None else f" in the {best_over(self.length_s)}"
+        best = f" in the {best_over(self.length_s)}" if self.by_best else ""
         return f"{self.rate_words(self.rate(rates), part)}{best}"
 
     @property
@@ -402,11 +422,16 @@ class Evidence:
                 "no request" if not watched.requests else f"no request about {self.kind.about}"
             )
             return f"{no_entity} reached the gateway. {watched.cause}"
+        if self.searched:
+            # Its steps say whether they were enough.
+            return None
         if self.length_s < SHORTEST_S:
             return f"the measured window of {self.length_s} s is shorter than {SHORTEST_S} s"
         service = self.snapshot.service_ms
         operations = 0 if service is None else service.count
-        if operations < FEWEST_OPERATIONS and not self.failures.most:
+        # What is throttled every time has no more operations, however long it is measured.
+        lost = failed_share(self.snapshot) > 0.5 and self.snapshot.throttled >= FEWEST_OPERATIONS
+        if operations < FEWEST_OPERATIONS and not (lost or self.failures.most):
             are = agreed(operations, "is", "are")
             return (
                 f"{counted(operations, 'measured operation')} {are} fewer than {FEWEST_OPERATIONS}"

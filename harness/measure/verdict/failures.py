@@ -23,6 +23,8 @@ UNUSABLE_FROM = 0.01
 MIXED_FROM = 0.1
 """Share of failed operations from which percentiles are not those of served ones: refusals are
 quick, and of half of them the 99th percentile is the 98th of the others."""
+_OF_ONE = 0.9
+"""Share of the failed attempts from which they are those of one partition."""
 _FEWEST_FAILED = 20
 _MOST_KINDS = 3
 
@@ -36,6 +38,7 @@ class Failures:
         by_outcome: Operations that failed, without throttled ones.
         refused: True if most failed attempts were answered that the request is not allowed, or is
             invalid.
+        alone: The one of several partitions that nearly all failed attempts were for, or empty.
         full: Partitions that store no more, those with most such answers first; empty if most
             attempts failed for another reason.
     """
@@ -45,6 +48,7 @@ class Failures:
     by_kind: Mapping[str, int]
     by_outcome: Mapping[Outcome, int]
     refused: bool = False
+    alone: str = ""
     full: tuple[str, ...] = ()
 
     @property
@@ -95,6 +99,10 @@ class Failures:
             others = f" and {counted(more, 'other')}" if (more := len(self.full) - 1) else ""
             full = f"Partition {self.full[0]!r}{others} {agreed(len(self.full), 'is', 'are')} full"
             return f"{full}, and the service refuses what would add to it"
+        if self.alone:
+            # What other partitions answered came from the same endpoint.
+            refused = "are refused" if self.refused else "fail"
+            return f"Nearly only requests to partition {self.alone!r} {refused}"
         if self.refused:
             return "The endpoint refuses requests"
         return "The endpoint, or the way to it, fails"
@@ -149,15 +157,23 @@ def failed_share(snapshot: Snapshot) -> float:
     return failed / (sum(snapshot.outcomes.values()) or 1)
 
 
+def _failed(attempts: Mapping[AttemptKey, int]) -> dict[AttemptKey, int]:
+    """The attempts that failed otherwise than by throttling; answers about the data are none."""
+    outcomes = {key: outcome_of(*key[:2]) for key in attempts}
+    return {
+        (status, code, Scope.NONE): attempts[status, code, scope]
+        for (status, code, scope), outcome in outcomes.items()
+        if outcome.failed and outcome is not Outcome.THROTTLED
+    }
+
+
 def failures_of(snapshot: Snapshot) -> Failures:
-    failed: dict[AttemptKey, int] = {}
-    refused = 0
-    for (status, code, _), count in snapshot.attempts.items():
-        outcome = outcome_of(status, code)
-        if outcome.failed and outcome is not Outcome.THROTTLED:
-            failed[status, code, Scope.NONE] = count
-            refused += 0 if outcome.maybe_applied else count
+    failed = _failed(snapshot.attempts)
+    refused = sum(count for key, count in failed.items() if not outcome_of(*key[:2]).maybe_applied)
     by_kind = attempts_by_status(failed)
+    each = {part.key: sum(_failed(part.attempts).values()) for part in snapshot.single_partitions}
+    most = max(each, key=lambda key: each[key], default="")
+    alone = len(each) > 1 and each[most] >= _OF_ONE * sum(by_kind.values()) > 0
     full = {part.key: _refused_as_full(part.attempts) for part in snapshot.partitions}
     if _refused_as_full(snapshot.attempts) * 2 <= sum(by_kind.values()):
         full = {}
@@ -171,6 +187,7 @@ def failures_of(snapshot: Snapshot) -> Failures:
             if outcome.failed and outcome is not Outcome.THROTTLED
         },
         refused=refused * 2 > sum(by_kind.values()),
+        alone=most if alone else "",
         full=tuple(sorted(filter(full.__getitem__, full), key=lambda key: -full[key])),
     )
 

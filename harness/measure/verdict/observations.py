@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import Snapshot
+from harness.measure.counts.snapshot import CountedAccount, Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
@@ -164,8 +164,14 @@ def waiting_words(evidence: Evidence) -> str:
     return listed(words)
 
 
-def all_wait(users: int) -> str:
-    return "the only user was waiting" if users == 1 else f"all {users:,} users were waiting"
+def all_wait(evidence: Evidence) -> str:
+    """That users could not send more, all the time or in a stage of the load."""
+    if not evidence.users_are_busy:
+        when = f"in {evidence.behind_s} of {evidence.length_s} s " * bool(evidence.behind_s)
+        return f"{when}operations were due that waited for answers to earlier ones"
+    users = evidence.users
+    who = "the only user was" if users == 1 else f"all {users:,} users were"
+    return f"{who} waiting for answers"
 
 
 def sentences(evidence: Evidence, first: Container[Topic] = ()) -> tuple[str, ...]:
@@ -193,7 +199,8 @@ def _shares(evidence: Evidence) -> Iterator[str]:
         published = evidence.kind.models_targets and word == "target"
         of = "the published target" if published else f"its {word}"
         yield (
-            f"{named(hottest)} was the busiest: {evidence.rate_words(rate, hottest)}, "
+            f"{named(hottest)} was the busiest: "
+            f"{evidence.judged_words(hottest.entities_per_s, hottest)}, "
             f"{evidence.share_words(rate, targets.partition, hottest)} of {of}"
         )
     if evidence.length_s > 0:
@@ -220,7 +227,8 @@ def _accounts(evidence: Evidence) -> Iterator[str]:
         if targets is not None and targets.of_account is not None:
             share = evidence.share_words(rate, targets.account)
             of = f", {share} of its {targets.word('account')}"
-        words.append(f"account {part.name} was the {rank}: {evidence.rate_words(rate)}{of}")
+        reached = evidence.judged_words(part.entities_per_s)
+        words.append(f"account {part.name} was the {rank}: {reached}{of}")
     yield "; ".join(words)
 
 
@@ -234,7 +242,7 @@ def _rate(evidence: Evidence) -> str:
         no_more = "" if evidence.waits_for_answers else ": the application asked for no more"
         return f"{rate}, {best}{no_more}"
     if evidence.searched:
-        return f"{rate} over the whole search, failed steps included"
+        return f"{rate} over all steps of the search"
     if wanted is not None:
         held = evidence.share_words(achieved, wanted)
         return f"{rate}, {held} of the wanted {number(wanted)}"
@@ -287,6 +295,10 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
         if throttled := part.throttled(Scope.ACCOUNT):
             requests = counted(sum(part.attempts.values()), "attempt")
             yield f"account {part.name} throttled {throttled:,} of {requests} by its own limit"
+    whose = max(snapshot.accounts, key=CountedAccount.throttled, default=None)
+    if whose is not None and snapshot.throttled and not whose.throttled(Scope.ACCOUNT):
+        by = f"{whose.throttled():,} of {snapshot.throttled:,} throttled attempts"
+        yield f"account {whose.name} answered {by}"
     if (most := evidence.most_throttled) is not None and most.throttled:
         tries = most.attempts_per_operation
         each = "" if tries is None else f", with {per_operation(tries)} attempts per operation"
@@ -453,7 +465,7 @@ def of_generator(evidence: Evidence) -> Iterator[str]:
     )
     if generator.capacity is not None:
         yield from _capacity(generator.capacity, evidence.unit)
-    yield f"operations were sent at most {_ms(generator.lag_s_max * 1000)} late"
+    yield f"free users sent operations at most {_ms(generator.lag_s_max * 1000)} late"
 
 
 def _capacity(capacity: CapacityPart, unit: CountedUnit) -> Iterator[str]:

@@ -131,6 +131,7 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
     told = {
         "sentence": f"{verdict.sentence}{also}",
         "why": verdict.why and f"{verdict.why}{also}",
+        "by_best": evidence.by_best,
         "footnote": _footnote(evidence, verdict),
         "failures": failed,
         "evidence": (*sentences(evidence, decisive), *evidence.untargeted.told),
@@ -140,19 +141,30 @@ def judge(evidence: Evidence, search: SearchPart | None = None) -> VerdictPart:
 
 def _searched(search: SearchPart, evidence: Evidence) -> VerdictPart:
     # Steps above the limit are throttled or slow on purpose: the run as a whole says nothing.
-    snapshot, targets = evidence.snapshot, evidence.targets
+    also = ""
     if search.limited_by == "throttled":
         result, limited_by = VerdictResult.THROTTLED, evidence.throttled_by
     elif search.limited_by == "maximum":
         result, limited_by = VerdictResult.WITHIN_TARGET, "load"
-        over = targets is not None and (search.rate_per_s or 0.0) > targets.partition
-        if over and len(snapshot.partitions) == 1:
-            result = VerdictResult.OVER_TARGET
+        if over := _over_at(evidence, search.rate_per_s or 0.0):
+            result, also = VerdictResult.OVER_TARGET, f" At this rate {over}."
         if evidence.failures.failing:
             result = VerdictResult.FAILING
     else:
         result, limited_by = _SEARCH_LIMITS[search.limited_by]
-    return _verdict(result, limited_by, search.sentence)
+    return _verdict(result, limited_by, f"{search.sentence}{also}")
+
+
+def _over_at(evidence: Evidence, per_s: float) -> str:
+    """What would be over its target at a rate, as a clause; empty if nothing would."""
+    targets, busiest, snapshot = evidence.targets, evidence.busiest, evidence.snapshot
+    if targets is None or busiest is None:
+        return ""
+    own = busiest.partition.held_to(targets)
+    if per_s * busiest.entities > own.partition * snapshot.counts.entities:
+        return f"{named(busiest)} is over its {own.named('partition')}"
+    over = per_s > targets.account * max(1, len(snapshot.accounts))
+    return f"the account is over its {targets.named('account')}" if over else ""
 
 
 def _finding(evidence: Evidence) -> VerdictPart:
@@ -177,12 +189,13 @@ def _finding(evidence: Evidence) -> VerdictPart:
     if evidence.missed:
         if backing_off or (not busy and evidence.users_are_held):
             return _client_limited(evidence, "users", f"on average {waiting_words(evidence)}")
-        if not busy:
-            return _missed_by_idle_users(evidence)
-        if grown is False:
+        if not busy and not evidence.behind:
+            # Of a schedule all were sent, but operations that change nothing have no entity count.
+            return _against_targets(evidence, "load" if evidence.scheduled else "users")
+        if busy and grown is False:
             why = (
-                f"{all_wait(evidence.users)} for answers, which took less than twice as long as "
-                "under light load, so that more users are needed"
+                f"{all_wait(evidence)}, which took less than twice as long as under light load, "
+                "so that more users are needed"
             )
             return _client_limited(evidence, "users", why)
         return _endpoint_limited(evidence)
@@ -355,22 +368,7 @@ def _endpoint_limited(evidence: Evidence) -> VerdictPart:
         limited_by,
         f"{evidence.at_least()}{number(evidence.achieved_per_s)}{of} {evidence.unit.rate} were "
         f"served; {throttled_words(evidence.snapshot)} and the generator was not busy, but "
-        f"{all_wait(evidence.users)} for answers{latency}. {why}",
-    )
-
-
-def _missed_by_idle_users(evidence: Evidence) -> VerdictPart:
-    """The wanted rate was missed although users, generator and endpoint had time."""
-    if not evidence.scheduled:
-        return _against_targets(evidence, "users")
-    if not evidence.behind:
-        # All were sent, but operations that change nothing have no entity count.
-        return _against_targets(evidence, "load")
-    return _client_limited(
-        evidence,
-        "generator",
-        f"{evidence.unsent:,} of {counted(evidence.snapshot.counts.due, 'due operation')} "
-        f"{agreed(evidence.unsent, 'was', 'were')} not sent although users were free",
+        f"{all_wait(evidence)}{latency}. {why}",
     )
 
 
@@ -404,7 +402,7 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     whole = f"the {targets.named('account')}" if is_other else number(targets.account)
     rate, hottest = f"{evidence.at_least()}{number(account)}", evidence.busiest
     if hottest is None:
-        best = "" if evidence.watched is None else f" in the {best_over(evidence.length_s)}"
+        best = f" in the {best_over(evidence.length_s)}" if evidence.by_best else ""
         figures = f"only queries over several partitions were sent; {which} served {rate} "
         figures += f"{evidence.unit.rate}{best}"
     else:
@@ -444,7 +442,7 @@ def _within(limited_by: str, figures: str, *, bounded: bool) -> VerdictPart:
 
 
 def _when(evidence: Evidence) -> str:
-    return "" if evidence.watched is None else f"in the {best_over(evidence.length_s)} of each, "
+    return f"in the {best_over(evidence.length_s)} of each, " if evidence.by_best else ""
 
 
 def _danger(evidence: Evidence, partition: bool) -> str:

@@ -129,6 +129,7 @@ class LoadModel:
         starts_with_window: Whether nothing is due before all users are up and the measured window
             is open.
         searched: Whether a search changes the rate, and ends the load before `window_s`.
+        steady: Whether the load asks for one rate, ramp apart.
         lasting: Whether the rate may be that of an application day by day; others try out limits.
         run_time_setting: The setting that a run time replaces; None if stages set it.
         may_end_early: What throttling of an account ends, and what to do; or empty.
@@ -143,6 +144,7 @@ class LoadModel:
     speed: float | None = None
     starts_with_window: ClassVar[bool] = False
     searched: ClassVar[bool] = False
+    steady: ClassVar[bool] = True
     lasting: ClassVar[bool] = False
     run_time_setting: ClassVar[str | None] = "load.run_time_s"
     may_end_early: ClassVar[str] = ""

@@ -45,6 +45,7 @@ class ReplayAtInstants(ReplayAtRate):
     """The instants are the recorded ones, and nothing is sent before the window."""
 
     starts_with_window = True
+    steady = False
 
     def __init__(self, load: Load, replay: Replay) -> None:
         super().__init__(load, replay)

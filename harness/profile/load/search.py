@@ -199,6 +199,7 @@ class SearchedRate(LoadModel):
     """A rate that the search changes from step to step."""
 
     searched = True
+    steady = False
     run_time_setting = "search.most_s"
     without_rate = "the search chooses its rates"
     may_end_early = (

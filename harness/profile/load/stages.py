@@ -59,6 +59,7 @@ class _Stages(LoadModel):
     """What stages of rates and of users share: their length is that of the window."""
 
     run_time_setting = None
+    steady = False
 
     def __init__(self, load: Load, replay: Replay | None, stages: Sequence[Stage]) -> None:
         super().__init__(load, replay)

@@ -129,6 +129,11 @@ def users(seen: Seen) -> Assessment | None:
         return None
     waiting = service.total_s / max(1, record.measured_s)
     needed = waiting * wanted / record.account.entities_per_s.mean
+    if needed <= record.users:
+        return offends(
+            "At times operations were due and no user was free.",
+            change=f"Raise load.users from {record.users:,}.",
+        )
     return offends(
         "By Little's law, that many operations are in progress at the wanted rate.",
         change=f"Raise load.users from {record.users:,} to more than {needed:,.0f}.",

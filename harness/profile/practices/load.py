@@ -117,7 +117,10 @@ def ramp(seen: Seen) -> Assessment | None:
             setting="stage.jump",
             change=f"Ramp up, unless the test is about the burst. {decide}",
         )
-    load = seen.profile.load
+    model, load = seen.profile.load_model, seen.profile.load
+    if model.searched or model.starts_with_window:
+        # A schedule sets the rate, however many users wait for it.
+        return None
     said = f"{load.users:,} users start within {number(load.ramp_s)} s"
     if load.users < _BURST_USERS or load.ramp_s >= _BURST_S:
         return fine(f"{said}.")

@@ -83,7 +83,7 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
 
     Of what is provisioned, a single partition has a share only.
     """
-    hot, when = busiest(record), "" if record.watched is None else f", {best_over(record)}"
+    hot, when = busiest(record), f", {best_over(record)}" if record.by_best else ""
     if hot is not None:
         name = named(partition_name(hot.key), 24)
         alone, sign = len(record.partitions) == 1, judged_sign(record, hot)

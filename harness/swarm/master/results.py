@@ -88,6 +88,7 @@ def record_of(
         ),
         session=plan.session,
         ended_by=run.ended_by,
+        users=run.users,
         workers=len(run.reports),
         # Conservation can be checked only with the last report of every worker.
         invariants=_broken_invariants(run, snapshot, conserved=over and all_reported),
@@ -123,6 +124,13 @@ def _entity_bytes(run: MasterRun, snapshot: Snapshot) -> tuple[int, int]:
     return entity_sizes(run.plan.profile, run.plan.run_id)
 
 
+def _mean_users(run: MasterRun, snapshot: Snapshot) -> int:
+    """The users of the measured window: with stages of users the mean, else all of them."""
+    at = map(run.plan.profile.load_model.users_at, range(snapshot.length_s))
+    known = [users for users in at if users is not None]
+    return max(1, round(sum(known) / len(known))) if known else run.users
+
+
 def _evidence(
     run: MasterRun,
     snapshot: Snapshot,
@@ -143,7 +151,7 @@ def _evidence(
         wanted_per_s=None
         if load.searched
         else run.mean_offered_per_s(snapshot.start, snapshot.end),
-        users=run.users,
+        users=_mean_users(run, snapshot),
         entity_bytes=stored,
         all_reported=all_reported,
         cut_short_by="" if run.ending is None or run.ending.cause.regular else run.ended_by,
@@ -153,6 +161,7 @@ def _evidence(
         connections_in_use=total.connections_in_use or None,
         light_latency_s=run.light_latency_s,
         searched=load.searched,
+        steady=load.steady,
         throughput=profile.endpoint.throughput,
         enforced=run.enforced,
     )

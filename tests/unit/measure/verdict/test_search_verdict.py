@@ -41,5 +41,30 @@ def test_a_search_is_advised_on_its_limit(
     record = recorded(given, "retry.strategy=none", search=part)
     assert [advice.practice for advice in record.verdict.advice] == practices
     assert verdict.evidence[0] == (
-        "The mean rate was 1,000 entities/s over the whole search, failed steps included."
+        "The mean rate was 1,000 entities/s over all steps of the search."
     )
+
+
+@pytest.mark.parametrize(
+    ("rates", "found", "result"),
+    [
+        ({"p0": 900, "p1": 100}, 2000.0, "within_target"),
+        ({"p0": 900, "p1": 100}, 2300.0, "over_target"),
+        ({"p0": 500, "p1": 500}, 3000.0, "within_target"),
+        ({f"p{number}": 100 for number in range(20)}, 21_000.0, "over_target"),
+    ],
+)
+def test_a_search_to_its_maximum_is_held_against_all_targets(
+    rates: dict[str, int], found: float, result: str
+) -> None:
+    """At the rate that was found the hottest partition has its share of it."""
+    part = SearchPart(
+        rate_per_s=found,
+        at_least=True,
+        confirmed=True,
+        limited_by="maximum",
+        sentence="Found.",
+        steps=(),
+    )
+    given = evidence(snapshot_of(rates), searched=True, steady=False)
+    assert judge(given, part).result == result

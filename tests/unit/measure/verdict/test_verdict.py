@@ -291,3 +291,84 @@ def test_a_verdict_counts_in_the_unit_of_its_service(service: Service, snapshot:
     assert service.unit.rate in said
     for other in {one.unit for one in SERVICES} - {service.unit}:
         assert re.search(rf"\b({other.one}|{other.many})\b", said) is None
+
+
+def in_turn(*keys: str, each_s: int, per_s: int) -> Snapshot:
+    """Each of these partitions has all of the load for some seconds, one after the other."""
+    ledger = Ledger()
+    seconds = each_s * len(keys)
+    ledger.open_window(START, START + seconds)
+    for second in range(seconds):
+        at_s = float(START + second)
+        ok = Attempt(status=204, sent_s=at_s, latency_s=0.004)
+        write = Operation(kind=Kind.UPSERT_MERGE, partition_key=keys[second // each_s])
+        for _ in range(20):
+            ledger.add(done(write, at_s, 0.004, attempts=(ok,), entities=per_s // 20))
+    return ledger.snapshot(start=START, end=START + seconds)
+
+
+def test_a_rate_over_the_target_for_ten_seconds_is_over_it() -> None:
+    """The mean of a whole run hides a partition of a minute, and a stage of several."""
+    minutes = in_turn("t1", "t2", "t3", each_s=10, per_s=2500)
+    found = recorded(evidence(minutes))
+    assert found.verdict.result == VerdictResult.OVER_TARGET
+    assert "in the best 10 s of each, partition 't1' served 2,500" in found.verdict.sentence
+    assert headline(found) == "Partition 't1' is over its target of 2,000 entities/s."
+    assert "(125% of the target of 2,000)" in found.verdict.sentence
+    assert found.verdict.by_best
+    calm = judge(evidence(in_turn("t1", "t2", "t3", each_s=10, per_s=1900)))
+    assert calm.result == VerdictResult.WITHIN_TARGET
+    assert "served 633 entities/s" in calm.sentence
+
+
+@pytest.mark.parametrize(("steady", "rate"), [(True, "633"), (False, "1,900")])
+def test_a_load_that_changes_is_judged_by_its_best_10_s(steady: bool, rate: str) -> None:
+    """Stages, a search and recorded instants have a course, as an application has."""
+    given = evidence(in_turn("t1", "t2", "t3", each_s=10, per_s=1900), steady=steady)
+    said = judge(given)
+    assert f"served {rate} entities/s" in said.sentence
+    [busiest] = [one for one in said.evidence if "was the busiest" in one]
+    assert f"{rate} entities/s" in busiest
+    assert ("in the best 10 s" in busiest) is not steady
+
+
+def failing(*keys: str, of: int = 10) -> Snapshot:
+    """All requests to these partitions of several are answered 500."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    for second in range(10):
+        at_s = float(START + second)
+        for number in range(of):
+            key = f"p{number}"
+            status = 500 if key in keys else 204
+            answered = Attempt(status=status, sent_s=at_s, latency_s=0.01)
+            insert = Operation(kind=Kind.INSERT, partition_key=key, row_key="r")
+            outcome = Outcome.SERVER_ERROR if key in keys else Outcome.SUCCESS
+            more = {"attempts": (answered,), "entities": int(status == 204), "outcome": outcome}
+            ledger.add(done(insert, at_s, 0.01, **more))
+    return ledger.snapshot(start=START, end=START + 10)
+
+
+def test_a_partition_that_fails_alone_is_named() -> None:
+    """The other partitions are answered by the same endpoint, which does not fail."""
+    alone, several = (judge(evidence(failing(*keys))) for keys in (("p4",), ("p4", "p5")))
+    assert "Nearly only requests to partition 'p4' fail." in alone.sentence
+    assert alone.failures.startswith("Nearly only requests to partition 'p4' fail: ")
+    assert "The endpoint, or the way to it, fails" not in alone.sentence
+    assert "The endpoint, or the way to it, fails." in several.sentence
+
+
+def test_operations_that_are_all_throttled_need_not_be_many() -> None:
+    """Retries make them few; a longer run would be throttled as much."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    busy = Attempt(status=503, sent_s=START, latency_s=0.01, scope=Scope.PARTITION)
+    for second in range(10):
+        for _ in range(4):
+            insert = Operation(kind=Kind.INSERT, partition_key="p0", row_key="r")
+            ledger.add(
+                done(insert, START + second, attempts=(busy,) * 4, outcome=Outcome.THROTTLED)
+            )
+    verdict = judge(evidence(ledger.snapshot(start=START, end=START + 10)))
+    assert verdict.result == VerdictResult.THROTTLED
+    assert "160 of 160 attempts (100%) were throttled" in verdict.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from harness.measure.counts.snapshot import Snapshot
 from harness.measure.verdict.verdict import judge
 from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt
-from tests.support.evidence import evidence, generator, watched_evidence
+from harness.report.headline import headline
+from harness.report.sentences import next_step
+from tests.support.evidence import evidence, generator, recorded, snapshot_of, watched_evidence
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -148,3 +151,27 @@ def test_an_application_that_waits_for_answers_may_not_be_the_limit(
     assert (verdict.result, verdict.limited_by) == ("within_target", limited_by)
     says = any("asked for no more" in one for one in verdict.evidence)
     assert says is (limited_by == "load")
+
+
+def test_a_stage_beyond_the_endpoint_is_no_limit_of_the_generator() -> None:
+    """On average users were free; operations waited in the seconds in which they were not."""
+    calm = snapshot_of({"p0": 100}, seconds=20)
+    points = tuple(
+        dataclasses.replace(point, waiting=40, dropped=30) if place < 6 else point
+        for place, point in enumerate(calm.series)
+    )
+    counts = dataclasses.replace(calm.counts, due=calm.counts.due + 180, dropped=180)
+    snapshot = dataclasses.replace(calm, series=points, counts=counts)
+    given = evidence(snapshot, wanted_per_s=190.0, scheduled=True, steady=False)
+    verdict = judge(given)
+    assert (verdict.result, verdict.limited_by) == ("endpoint_limited", "unknown")
+    assert "in 6 of 20 s operations were due that waited for answers" in verdict.sentence
+    record = recorded(given)
+    assert "all users waited" not in headline(record)
+    assert next_step(record) == "Raise load.users from 20."
+
+
+def test_only_free_users_send_on_time() -> None:
+    """Operations that wait for a user are late, however quick the generator is."""
+    given = evidence(snapshot_of({"p0": 100}), generator=generator(cpu_percents=(40.0,)))
+    assert judge(given).evidence[-1] == "Free users sent operations at most 0 ms late."
