@@ -6,7 +6,13 @@ from harness.measure.record.enforced import LIMITS
 from harness.measure.record.findings import SearchPart
 from harness.measure.record.measured import AT_LEAST, OperationPart, PartitionPart
 from harness.measure.record.record import RunRecord
-from harness.measure.verdict.evidence import AS_KNOWN, FEWEST_OPERATIONS, SHORTEST_S, is_near
+from harness.measure.verdict.evidence import (
+    AS_KNOWN,
+    FEWEST_OPERATIONS,
+    REACHED_FROM,
+    SHORTEST_S,
+    is_near,
+)
 from harness.measure.verdict.verdict import GENERATOR, LIMITERS, VerdictResult
 from harness.model.figures import counted, number, of_core, percent, request_units
 from harness.model.outcome import Scope
@@ -75,9 +81,10 @@ def _finding(record: RunRecord) -> str:
         calm = ", without throttling" if not record.throttled_ratio else ""
         if verdict.limited_by == "unknown":
             return f"The endpoint or the number of users was the limit{calm}."
-        found = "it served less than was asked"
-        if record.offered_per_s is None:
-            found = "latency grew with the load"
+        asked, found = record.offered_per_s, "latency grew with the load"
+        if asked is not None:
+            less = record.account.entities_per_s.mean < REACHED_FROM * asked
+            found = f"it served {'less' if less else 'later'} than was asked"
         return f"The endpoint was the limit: {found}{calm}."
     if verdict.result == VerdictResult.WITHIN_TARGET:
         return _within(record)

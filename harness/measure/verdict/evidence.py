@@ -7,7 +7,11 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from harness.measure.counts.generator import SampledGenerator
+from harness.measure.counts.generator import (
+    BUSY_PERCENT,
+    MACHINE_BUSY_PERCENT,
+    SampledGenerator,
+)
 from harness.measure.counts.snapshot import (
     CountedAccount,
     CountedOperation,
@@ -54,6 +58,8 @@ _BUSY_USERS = 0.8
 """Share of users that wait for an answer on average, from which users could not send more."""
 _UNSENT_FROM = 0.01
 """Share of due operations that were not sent, from which a schedule was not kept."""
+_LATE_SHARE = 0.1
+"""Of the operations of a second, or of the seconds, from which what waits is more than chance."""
 WAITING_FROM = 0.5
 """Operations in progress on average from which an application may wait for answers mostly."""
 
@@ -326,8 +332,19 @@ class Evidence:
 
     @property
     def behind_s(self) -> int:
-        """Seconds of the window in which operations were due and not sent."""
-        return sum(bool(point.waiting or point.dropped) for point in self._inside)
+        """Seconds in which many operations were due and not sent, and the generator had time."""
+        cpu, machine = self.generator.cpu_by_second, self.generator.machine_by_second
+        return sum(
+            (point.dropped > 0 or point.waiting > _LATE_SHARE * point.operations)
+            and cpu.get(point.second, 0.0) < BUSY_PERCENT
+            and machine.get(point.second, 0.0) < MACHINE_BUSY_PERCENT
+            for point in self._inside
+        )
+
+    @property
+    def overrun(self) -> bool:
+        """Whether a part of a load that changes asked for more than was served in time."""
+        return not self.steady and self.behind_s > _LATE_SHARE * self.length_s
 
     @property
     def users_are_busy(self) -> bool:

@@ -38,7 +38,7 @@ class Failures:
         by_outcome: Operations that failed, without throttled ones.
         refused: True if most failed attempts were answered that the request is not allowed, or is
             invalid.
-        alone: The one of several partitions that nearly all failed attempts were for, or empty.
+        alone: Names one of several partitions that nearly all failed attempts were for, or empty.
         full: Partitions that store no more, those with most such answers first; empty if most
             attempts failed for another reason.
     """
@@ -101,8 +101,7 @@ class Failures:
             return f"{full}, and the service refuses what would add to it"
         if self.alone:
             # What other partitions answered came from the same endpoint.
-            refused = "are refused" if self.refused else "fail"
-            return f"Nearly only requests to partition {self.alone!r} {refused}"
+            return f"{self.alone} {'are refused' if self.refused else 'fail'}"
         if self.refused:
             return "The endpoint refuses requests"
         return "The endpoint, or the way to it, fails"
@@ -173,9 +172,12 @@ def failures_of(snapshot: Snapshot) -> Failures:
     by_kind = attempts_by_status(failed)
     each = {part.key: sum(_failed(part.attempts).values()) for part in snapshot.single_partitions}
     most = max(each, key=lambda key: each[key], default="")
-    alone = len(each) > 1 and each[most] >= _OF_ONE * sum(by_kind.values()) > 0
+    alone, everything = "", sum(by_kind.values())
+    if len(each) > 1 and each[most] >= _OF_ONE * everything > 0:
+        only = "Only" if each[most] == everything else "Nearly only"
+        alone = f"{only} requests to partition {most!r}"
     full = {part.key: _refused_as_full(part.attempts) for part in snapshot.partitions}
-    if _refused_as_full(snapshot.attempts) * 2 <= sum(by_kind.values()):
+    if _refused_as_full(snapshot.attempts) * 2 <= everything:
         full = {}
     return Failures(
         attempts=snapshot.counts.attempts,
@@ -186,8 +188,8 @@ def failures_of(snapshot: Snapshot) -> Failures:
             for outcome, count in snapshot.outcomes.items()
             if outcome.failed and outcome is not Outcome.THROTTLED
         },
-        refused=refused * 2 > sum(by_kind.values()),
-        alone=most if alone else "",
+        refused=refused * 2 > everything,
+        alone=alone,
         full=tuple(sorted(filter(full.__getitem__, full), key=lambda key: -full[key])),
     )
 

@@ -167,8 +167,8 @@ def waiting_words(evidence: Evidence) -> str:
 def all_wait(evidence: Evidence) -> str:
     """That users could not send more, all the time or in a stage of the load."""
     if not evidence.users_are_busy:
-        when = f"in {evidence.behind_s} of {evidence.length_s} s " * bool(evidence.behind_s)
-        return f"{when}operations were due that waited for answers to earlier ones"
+        when = f"in {evidence.behind_s} of {evidence.length_s} s"
+        return f"{when} operations were due that waited for answers to earlier ones"
     users = evidence.users
     who = "the only user was" if users == 1 else f"all {users:,} users were"
     return f"{who} waiting for answers"

@@ -192,16 +192,17 @@ def _finding(evidence: Evidence) -> VerdictPart:
         if not busy and not evidence.behind:
             # Of a schedule all were sent, but operations that change nothing have no entity count.
             return _against_targets(evidence, "load" if evidence.scheduled else "users")
+        if not busy and not evidence.behind_s:
+            of = counted(evidence.snapshot.counts.due, "due operation")
+            why = f"{evidence.unsent:,} of {of} did not leave in time"
+            return _client_limited(evidence, "generator", why)
         if busy and grown is False:
-            why = (
-                f"{all_wait(evidence)}, which took less than twice as long as under light load, "
-                "so that more users are needed"
-            )
-            return _client_limited(evidence, "users", why)
+            why = f"{all_wait(evidence)}, which took less than twice as long as under light load"
+            return _client_limited(evidence, "users", f"{why}, so that more users are needed")
         return _endpoint_limited(evidence)
     against = _against_targets(evidence, "load" if evidence.reached else "unknown")
     within = against.result in (VerdictResult.WITHIN_TARGET, VerdictResult.NO_TARGET)
-    if within and not evidence.reached and busy and grown:
+    if within and (evidence.overrun or (not evidence.reached and busy and grown)):
         return _endpoint_limited(evidence)
     return against
 

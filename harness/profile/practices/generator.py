@@ -129,11 +129,7 @@ def users(seen: Seen) -> Assessment | None:
         return None
     waiting = service.total_s / max(1, record.measured_s)
     needed = waiting * wanted / record.account.entities_per_s.mean
-    if needed <= record.users:
-        return offends(
-            "At times operations were due and no user was free.",
-            change=f"Raise load.users from {record.users:,}.",
-        )
+    needed = max(needed, record.users)
     return offends(
         "By Little's law, that many operations are in progress at the wanted rate.",
         change=f"Raise load.users from {record.users:,} to more than {needed:,.0f}.",
@@ -207,8 +203,11 @@ def _full_machine(record: RunRecord) -> MachineLoadPart | None:
 
 
 def _wanted(record: RunRecord) -> float | None:
-    """The mean rate that the load asked for; a search asks for many."""
-    return None if record.search is not None else record.offered_per_s
+    """The rate that the load asked for: of stages the highest one; a search asks for many."""
+    if record.search is not None:
+        return None
+    most = max((point.offered or 0.0 for point in record.series), default=0.0)
+    return most if record.by_best else record.offered_per_s
 
 
 def _rate(record: RunRecord, targets: Targets) -> tuple[float | None, str]:

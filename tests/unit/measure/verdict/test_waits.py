@@ -168,7 +168,32 @@ def test_a_stage_beyond_the_endpoint_is_no_limit_of_the_generator() -> None:
     assert "in 6 of 20 s operations were due that waited for answers" in verdict.sentence
     record = recorded(given)
     assert "all users waited" not in headline(record)
-    assert next_step(record) == "Raise load.users from 20."
+    assert next_step(record) == "Raise load.users from 20 to more than 20."
+
+
+def test_operations_that_all_leave_late_are_beyond_the_endpoint_too() -> None:
+    """The mean is that of the load; in a stage more was asked for than was served in time."""
+    calm = snapshot_of({"p0": 100}, seconds=20)
+    points = tuple(
+        dataclasses.replace(point, waiting=40 if place < 6 else 0)
+        for place, point in enumerate(calm.series)
+    )
+    snapshot = dataclasses.replace(calm, series=points)
+    for busy, result in ((0.0, "endpoint_limited"), (100.0, "within_target")):
+        cpu = {point.second: busy for point in points}
+        given = evidence(
+            snapshot,
+            generator=generator(cpu_by_second=cpu),
+            wanted_per_s=100.0,
+            scheduled=True,
+            steady=False,
+        )
+        assert judge(given).result == result
+    steady = evidence(snapshot, wanted_per_s=100.0, scheduled=True)
+    assert judge(steady).result == "within_target"
+    assert "later than was asked" in headline(
+        recorded(evidence(snapshot, wanted_per_s=100.0, steady=False, light_latency_s=0.001))
+    )
 
 
 def test_only_free_users_send_on_time() -> None:
