@@ -238,7 +238,7 @@ def screened(
         sorted(ranked, key=key)
         for key in (
             lambda one: (one[0], _plainness(one[2][1], one[2][0])),
-            lambda one: (round(one[1].throttled, 3), one[2][0].partition_peaks[-1].per_s),
+            lambda one: (round(one[1].throttled, 3), one[2][0].peak_per_s),
             lambda one: (round(one[1].throttled, 2), one[2][1].distance, one[1].billable),
         )
     ]

@@ -24,7 +24,7 @@ from harness.trace.whatif.digests import (
     joined,
     scattered,
 )
-from harness.trace.whatif.load_sums import SEVERAL, PartitionLoads, summed
+from harness.trace.whatif.load_sums import PartitionLoads, summed
 from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme, groups_of
 from harness.workload.keys.template import Reference
 
@@ -151,12 +151,6 @@ class KeyColumns:
         pairs, sums = summed(keys << _SECONDS | seconds, amounts)
         return PartitionLoads(pairs >> _SECONDS, pairs & (2**_SECONDS - 1), sums)
 
-    @functools.cached_property
-    def scans(self) -> PartitionLoads:
-        """The loads of queries over several partitions."""
-        several = np.full(int(self.whole.sum()), SEVERAL)
-        return PartitionLoads(several, self.query_second[self.whole], self.query_amount[self.whole])
-
     def numbers(self, digests: Array) -> Array:
         """The numbers of partitions, by the digests of their PartitionKeys."""
         return scattered(digests ^ self._salt)
@@ -225,17 +219,6 @@ class NewKeys:
             new = np.where(unmatched | unvalued, recorded, filled)
         before = table.numbers(table.keys.digests.value[places[PARTITION_KEY]])
         return _entities(partitions, new), _entities(before, recorded)
-
-    def name(self, places: Mapping[str, int]) -> str:
-        """The new partition of an entity, as it is named in counts."""
-        table, scheme = self._table, self._scheme
-        of = {one: table.texts[one].texts[place] for one, place in places.items() if place >= 0}
-        recorded, row = of.pop(PARTITION_KEY), of.pop(ROW_KEY, None)
-        new = recorded
-        values = scheme.values(recorded, row)
-        if values is not None and self._applies and scheme.takes_properties(of, values):
-            new = scheme.partition_template.fill(values)
-        return f"{table.name}/{new}" if table.name else new
 
     def _filled(self, template: NewKey, places: Places) -> Array:
         whole: Array | None = None

@@ -5,19 +5,17 @@ Partitions are numbers of 32 bits, spread evenly. Memory does not grow with thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from harness.measure.record.whatif import PeakPart
 from harness.trace.whatif.digests import Array
 
-WINDOWS_S = (1, 10)
-"""Widths of the windows of the peaks."""
-_HOTTEST = 5
-_MOST_KEPT, _LEFT = 65_536, 32_768
-"""Partitions whose load is known at a time, and how many are left of more."""
+_WINDOW_S = 10
+"""Width of the window of the highest rate."""
+_MOST_KEPT = 65_536
+"""Partitions that are counted exactly."""
 _MOST_CARRIED = 4096
 """Partitions whose latest seconds are kept for windows that end later."""
 _COUNTED_BY = 4096
@@ -35,16 +33,8 @@ class PartitionLoads(NamedTuple):
 
 SEVERAL = np.uint64(2**32 - 1)
 _SHIFT, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
-_EARLIER = WINDOWS_S[-1]
+_EARLIER = _WINDOW_S
 """Is added to seconds, so that a window may begin before the first."""
-
-
-class LoadPeak(NamedTuple):
-    """The highest load over a window, and where and when it was."""
-
-    load: float = 0.0
-    last_second: int = 0
-    partition: int = 0
 
 
 class LoadSums:
@@ -53,25 +43,19 @@ class LoadSums:
     Attributes:
         total: All loads.
         over: What is over the limit of a partition, or of the account, second by second.
-        peaks: The highest loads of one partition over `WINDOWS_S`.
-        account_peaks: The same of all together.
-        estimated: The number of partitions is an estimate, within about 3 %.
     """
 
     def __init__(self, partition_per_s: float, account_per_s: float) -> None:
         self._limits = partition_per_s, account_per_s
-        self._ids = np.empty(0, np.uint64)
-        self._totals = np.empty(0)
-        self.estimated = False
-        self._digests = np.empty(0, np.uint64)
-        # By id and second: of the latest seconds.
+        # Of all partitions; of more than are kept the smallest ones.
+        self._numbers = np.empty(0, np.uint64)
+        self._estimated = False
+        # By partition and second: of the latest seconds.
         self._keys, self._sums = np.empty(0, np.uint64), np.empty(0)
-        self._seconds, self._of_all = np.empty(0, np.uint64), np.empty(0)
         self._judged = 0
         self._last = 0
+        self._peak = 0.0
         self.over = self.total = 0.0
-        self.peaks = [LoadPeak()] * len(WINDOWS_S)
-        self.account_peaks = [LoadPeak()] * len(WINDOWS_S)
 
     def add(self, parts: Sequence[PartitionLoads], until: int) -> None:
         """Add loads; later ones are not before the second ``until``."""
@@ -83,43 +67,22 @@ class LoadSums:
             sums = np.concatenate([sums, part.amount])
         keys, sums = summed(keys[sums > 0], sums[sums > 0])
         self.total += float(sums.sum())
-        self._count(keys, sums)
+        self._count(keys >> _SHIFT)
         self._last = max(self._last, int((keys & _LOWER).max(initial=0)) - _EARLIER)
-        of_all = summed(
-            np.concatenate([self._seconds, keys & _LOWER]), np.concatenate([self._of_all, sums])
-        )
-        self.account_peaks = _peaks(self.account_peaks, *of_all)
-        latest = of_all[0] > min(until, self._last)
-        self._seconds, self._of_all = of_all[0][latest], of_all[1][latest]
         keys, sums = summed(
             np.concatenate([self._keys, keys]), np.concatenate([self._sums, sums]), runs=True
         )
         ids, seconds = keys >> _SHIFT, (keys & _LOWER).astype(np.int64) - _EARLIER
         one = ids != SEVERAL
-        self.peaks = _peaks(self.peaks, keys[one], sums[one])
+        self._peak = max(self._peak, _highest(keys[one], sums[one]))
         self._judge(ids, seconds, sums, until)
         self._carry(keys, seconds, sums, until)
 
-    def _count(self, keys: Array, sums: Array) -> None:
-        """Bring loads to the totals of their partitions."""
-        ids = keys >> _SHIFT
-        ids, totals = summed(ids[ids != SEVERAL], sums[ids != SEVERAL], runs=True)
-        if self.estimated:
-            self._note(ids)
-        self._ids, self._totals = summed(
-            np.concatenate([self._ids, ids]), np.concatenate([self._totals, totals]), runs=True
-        )
-        if len(self._ids) > _MOST_KEPT:
-            if not self.estimated:
-                self.estimated = True
-                self._note(self._ids)
-            kept = np.sort(np.argsort(-self._totals, kind="stable")[:_LEFT])
-            self._ids, self._totals = self._ids[kept], self._totals[kept]
-
-    def _note(self, ids: Array) -> None:
-        # Ids are in order: of these no more than the smallest matter.
-        least = np.concatenate([self._digests, ids[:_COUNTED_BY]])
-        self._digests = np.unique(least)[:_COUNTED_BY]
+    def _count(self, numbers: Array) -> None:
+        """Count the partitions with these numbers."""
+        known = np.unique(np.concatenate([self._numbers, numbers[numbers != SEVERAL]]))
+        self._estimated |= len(known) > _MOST_KEPT
+        self._numbers = known[:_COUNTED_BY] if self._estimated else known
 
     def _judge(self, ids: Array, seconds: Array, sums: Array, until: int) -> None:
         """Add what is over the limits in the seconds that are complete."""
@@ -144,30 +107,16 @@ class LoadSums:
 
     @property
     def partitions(self) -> int:
-        if not self.estimated:
-            return len(self._ids)
-        share = (float(self._digests[-1]) + 1) / 2**32
-        return round((len(self._digests) - 1) / share)
+        """The number of partitions; of many an estimate, within about 3 %."""
+        if not self._estimated:
+            return len(self._numbers)
+        share = (float(self._numbers[-1]) + 1) / 2**32
+        return round((len(self._numbers) - 1) / share)
 
-    def hottest(self) -> dict[int, float]:
-        """The loads of the partitions with most of it, the hottest first."""
-        places = np.arange(len(self._ids))
-        if len(places) > _HOTTEST:
-            places = np.sort(np.argpartition(-self._totals, _HOTTEST)[:_HOTTEST])
-        places = places[np.argsort(-self._totals[places], kind="stable")]
-        return dict(zip(self._ids[places].tolist(), self._totals[places].tolist(), strict=True))
-
-    def rates(self, peaks: Sequence[LoadPeak], names: Mapping[int, str]) -> tuple[PeakPart, ...]:
-        """Peaks as rates; in a trace that is shorter than a window the mean over the trace."""
-        return tuple(
-            PeakPart(
-                width_s=width_s,
-                per_s=peak.load / min(width_s, self._last + 1),
-                at_s=max(0, peak.last_second - width_s + 1),
-                partition=names.get(peak.partition, ""),
-            )
-            for width_s, peak in zip(WINDOWS_S, peaks, strict=True)
-        )
+    @property
+    def peak_per_s(self) -> float:
+        """The highest rate of one partition over 10 s; in a shorter trace the mean over it."""
+        return self._peak / min(_WINDOW_S, self._last + 1)
 
 
 def summed(keys: Array, amounts: Array, *, runs: bool = False) -> tuple[Array, Array]:
@@ -183,19 +132,10 @@ def summed(keys: Array, amounts: Array, *, runs: bool = False) -> tuple[Array, A
     return keys[starts], np.add.reduceat(amounts[order], starts)
 
 
-def _peaks(known: Sequence[LoadPeak], keys: Array, sums: Array) -> list[LoadPeak]:
-    """The highest loads over `WINDOWS_S`, of loads by id and second."""
+def _highest(keys: Array, sums: Array) -> float:
+    """The highest load over a window, of loads by partition and second."""
     if not len(keys):
-        return list(known)
-    found = []
+        return 0.0
     before = np.concatenate([[0.0], np.cumsum(sums)])
-    for peak, width_s in zip(known, WINDOWS_S, strict=True):
-        loads = sums
-        if width_s > 1:
-            loads = before[1:] - before[np.searchsorted(keys, keys - np.uint64(width_s - 1))]
-        at = int(loads.argmax())
-        if loads[at] > peak.load:
-            second = int(keys[at] & _LOWER) - _EARLIER
-            peak = LoadPeak(float(loads[at]), second, int(keys[at] >> _SHIFT))
-        found.append(peak)
-    return found
+    loads = before[1:] - before[np.searchsorted(keys, keys - np.uint64(_WINDOW_S - 1))]
+    return float(loads.max())

@@ -9,14 +9,13 @@ entities that it scanned when it was recorded, and one that it narrows those tha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from harness.measure.record.whatif import HotPart, PeakPart, PricePart
+from harness.measure.record.whatif import PricePart
 from harness.measure.verdict.ranking import Standing, breaks
 from harness.model.outcome import Outcome
-from harness.model.partition import Partition
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
 from harness.trace.schema import PART, PROPERTIES, part_of
@@ -75,33 +74,23 @@ def _questions(properties: Sequence[str]) -> tuple[str, ...]:
     return _TABLES, _SINGLES % (own, part), _PARTS % (of_parts, part), _QUERIES % (own, part)
 
 
-Progress = Callable[[int], None]
-"""Is told how many operations were read since it was told last."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenedScheme:
     """The load under one scheme.
 
     Attributes:
         entities: All that they count; of operations that the service failed to serve one each.
-        partitions: Estimated, within about 3 %, if ``partitions_estimated`` is set.
-        hottest: The partitions with most entities, the hottest first.
-        partition_peaks: Highest rates of any one partition over 1 s and 10 s.
-        account_peaks: The same of all together.
+        partitions: Of many an estimate, within about 3 %.
+        peak_per_s: Highest rate of any one partition over 10 s.
         over: Share of the entities over the limit of their partition, or of the account, second by
             second: about what would be throttled without retries.
         price: Without what only a calculation knows, such as what queries scan. All queries are
             ``needed``: one for each partition that a query visits.
     """
 
-    scheme: Scheme
     entities: float
     partitions: int
-    partitions_estimated: bool
-    hottest: tuple[HotPart, ...]
-    partition_peaks: tuple[PeakPart, ...]
-    account_peaks: tuple[PeakPart, ...]
+    peak_per_s: float
     over: float
     price: PricePart
 
@@ -114,7 +103,7 @@ class ScreenedScheme:
             throttled=self.over,
             billable=price.operations - price.queries + price.needed,
             scanned=price.scans,
-            hottest=self.partition_peaks[-1].per_s,
+            hottest=self.peak_per_s,
         )
 
 
@@ -125,7 +114,6 @@ def screen(
     partition_per_s: float,
     account_per_s: float,
     rate: float = 1.0,
-    progress: Progress = lambda operations: None,
 ) -> list[ScreenedScheme]:
     """The load of a trace under each scheme, in the order of ``schemes``.
 
@@ -153,7 +141,6 @@ def screen(
         for screening in screenings:
             screening.add(tables, until)
         operations += rows
-        progress(rows)
     return [one.finish(operations) for one in screenings]
 
 
@@ -209,14 +196,10 @@ class _Screening:
         self._sums = LoadSums(partition_per_s, account_per_s)
         self._collisions, self._may_collide = _Collisions(), not scheme.keeps_entities
         self._price = PricePart()
-        self._names: dict[int, str] = {}
-        # Numbers of partitions of the latest part, and how the name at a place is found.
-        self._found: list[tuple[Array, Callable[[int], str]]] = []
 
     def add(self, tables: Sequence[KeyColumns], until: int) -> None:
         """Add a part of the trace; later operations are not before the second ``until``."""
         loads: list[PartitionLoads] = []
-        self._found = []
         for table in tables:
             keys = NewKeys(self._scheme, table)
             self._price.transactions += table.transactions
@@ -225,31 +208,15 @@ class _Screening:
             if self._may_collide and self._scheme.applies_to(table.name):
                 self._collisions.add(*keys.entities(_of_whole_rows(table)))
         self._sums.add(loads, until)
-        sums = self._sums
-        for number in (*sums.hottest(), *(int(peak.partition) for peak in sums.peaks)):
-            if number not in self._names:
-                self._learn(number)
 
     def finish(self, operations: int) -> ScreenedScheme:
         sums, collisions = self._sums, self._collisions
         sums.add([], MOST_SECONDS)
-        whole = max(1.0, sums.total)
         return ScreenedScheme(
-            scheme=self._scheme,
             entities=sums.total,
             partitions=sums.partitions,
-            partitions_estimated=sums.estimated,
-            hottest=tuple(
-                HotPart(
-                    partition=self._names.get(number, ""),
-                    at_least=total / whole,
-                    at_most=total / whole,
-                )
-                for number, total in sums.hottest().items()
-            ),
-            partition_peaks=sums.rates(sums.peaks, self._names),
-            account_peaks=sums.rates(sums.account_peaks, {}),
-            over=sums.over / whole,
+            peak_per_s=sums.peak_per_s,
+            over=sums.over / max(1.0, sums.total),
             price=dataclasses.replace(
                 self._price,
                 operations=operations,
@@ -258,19 +225,10 @@ class _Screening:
             ),
         )
 
-    def _learn(self, number: int) -> None:
-        """Remember the name of a partition of the latest part."""
-        for numbers, name in self._found:
-            places = np.flatnonzero(numbers == number)
-            if len(places):
-                self._names[number] = name(int(places[0]))
-                return
-
     def _by_key(self, table: KeyColumns, keys: NewKeys) -> list[PartitionLoads]:
         """The loads where each recorded partition becomes one."""
         every = np.arange(len(table.keys.texts))
         numbers, unmatched, _ = keys.partitions({PARTITION_KEY: every})
-        self._found.append((numbers, lambda place: keys.name({PARTITION_KEY: place})))
         operations = np.concatenate([table.key[table.first], table.query_key])
         price = self._price
         price.unknown += int((operations < 0).sum())
@@ -287,9 +245,6 @@ class _Screening:
         known, price = table.whole_rows, self._price
         places = _of_whole_rows(table)
         numbers, unmatched, unvalued = keys.partitions(places)
-        self._found.append(
-            (numbers, lambda at: keys.name({one: int(of[at]) for one, of in places.items()}))
-        )
         if len(table.first):
             unknown = np.logical_or.reduceat(~known, table.first)
             of_all = np.zeros(len(known), numbers.dtype)
@@ -317,11 +272,7 @@ class _Screening:
             price.spread += number * one.spread
             price.scans += number * one.scan
             price.needed += number * len(one.ranges)
-        names = [
-            Partition(table.name, one.partition_key).name for of, _ in found for one in of.ranges
-        ]
         numbers = np.concatenate([numbers for _, numbers in found])
-        self._found.append((numbers, names.__getitem__))
         sizes = np.array([len(numbers) for _, numbers in found])
         needed = sizes[asked]
         narrowed = np.array([one.narrowed for one, _ in found], bool)[asked]
