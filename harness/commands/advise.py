@@ -45,7 +45,6 @@ from harness.trace.sources import opened
 from harness.trace.whatif.scheme import Scheme, read_scheme
 from harness.trace.whatif.whatif import what_if
 
-_MOST_WIDTH = 140
 _TOGETHER = 200_000
 """Operations times schemes from which on processes of their own save time."""
 _TRIES = 10
@@ -132,7 +131,7 @@ class Advise:
         if args.json:
             print(found.model_dump_json(indent=1))
         else:
-            print(advice_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH), given))
+            print(advice_text(found, Page.of_terminal(sys.stdout), given))
             say_page(args.html)
         if verified is not None:
             print(verified, file=sys.stderr if args.json else sys.stdout)
@@ -155,7 +154,7 @@ def _verified(
     slower = "" if speed == question.rate else f" at x {speed:.3g}, with limits as much lower"
     print(f"verifying: two replays of {each} each{slower}", file=sys.stderr, flush=True)
     rows = verify(trace, source, (None, scheme), question.limits, question.rate, speed, scratch)
-    page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+    page = Page.of_terminal(sys.stdout)
     lines = [[*map(page.show, one.row)] for one in rows]
     title = f"calculated and measured{slower}, without retries"
     late = max(one.busy for one in rows)

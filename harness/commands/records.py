@@ -41,8 +41,6 @@ from harness.trace.sources import SourceFormat, holds_operations, opened
 
 _RECORD = "run.json"
 _REPORT = "report.html"
-_MOST_WIDTH = 140
-"""Columns; a comparison needs more room than other output."""
 _SESSION = "recorded"
 _MOST_PARTITIONS = 1_000_000
 _UNNAMED = "an endpoint that the trace does not name"
@@ -127,7 +125,7 @@ class Compare:
             if regressions:
                 raise SetupError("--fail-if compares the last RUN with the first: name a second")
             if args.format == "text" and not args.json:
-                page = Page.of_terminal(sys.stdout, _MOST_WIDTH)
+                page = Page.of_terminal(sys.stdout)
                 print(repeats_text(alone.records, page).lstrip("\n"))
                 if args.html is not None:
                     write_page(args.html, compare_page(compare(subjects, [])))
@@ -141,7 +139,7 @@ class Compare:
         elif args.format == "markdown":
             print(comparison_markdown(comparison), end="")
         else:
-            print(side_by_side(comparison, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+            print(side_by_side(comparison, Page.of_terminal(sys.stdout)))
             say_page(args.html)
         return comparison.exit_code
 
@@ -179,7 +177,7 @@ class Report:
         records = [(file, read_record(file)) for file in files]
         for file, record in records:
             if args.text:
-                print(summary(record, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+                print(summary(record, Page.of_terminal(sys.stdout)))
                 continue
             path = args.out or file.with_name(_REPORT)
             write_page(path, document(record))
@@ -205,7 +203,7 @@ def _show_trends(args: argparse.Namespace) -> int:
     if args.json:
         print(trends_json(trends, single), end="")
         return 0
-    print(trend_text(trends, single, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+    print(trend_text(trends, single, Page.of_terminal(sys.stdout)))
     say_page(args.html)
     return 0
 

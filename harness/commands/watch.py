@@ -34,7 +34,6 @@ from harness.watch.watch import write_line, write_page
 from harness.watch.watched_run import WatchOptions, WatchPlan
 
 _NO_LIMITS = "none"
-_MOST_WIDTH = 140
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _MOST_TRANSACTIONS = 10**15
 _MOST_PROCESSES = 64
@@ -204,7 +203,7 @@ class Watch:
         options = _options(args)
         watching = watch.Watch(options, os.environ, write_line)
         record, path, code = watching.run()
-        page = Page.of_terminal(sys.stderr, _MOST_WIDTH)
+        page = Page.of_terminal(sys.stderr)
         write_line("")
         write_page(summary(record, page))
         if path.is_file():

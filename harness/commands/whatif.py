@@ -33,7 +33,6 @@ from harness.trace.whatif.rows_before import EVERY_TABLE
 from harness.trace.whatif.scheme import Scheme, read_scheme
 from harness.trace.whatif.whatif import what_if
 
-_MOST_WIDTH = 140
 _MOST_SCHEMES = 12
 _LONG = 500_000
 """Operations from which on processes of their own gain more time than they need to start."""
@@ -135,7 +134,7 @@ class WhatIf:
         if args.json:
             print(found.model_dump_json(indent=1))
         else:
-            print(whatif_text(found, Page.of_terminal(sys.stdout, _MOST_WIDTH)))
+            print(whatif_text(found, Page.of_terminal(sys.stdout)))
             say_page(args.html)
         return 0
 

@@ -101,7 +101,7 @@ class Page:
     ascii_only: bool = False
 
     @classmethod
-    def of_terminal(cls, stream: TextIO, most_width: int) -> Self:
+    def of_terminal(cls, stream: TextIO, most_width: int = 140) -> Self:
         """The width of a stream, up to ``most_width`` columns, its colours and characters."""
         return cls(
             width=min(max(shutil.get_terminal_size((100, 24)).columns, 60), most_width),

@@ -49,7 +49,6 @@ LIVE_EVERY_S = 5.0
 CTRL_C_ENDS = "Ctrl-C ends the wait"
 _PLAIN_EVERY_S = 5.0
 _READING_EVERY_S = 0.5
-_MOST_WIDTH = 140
 
 
 class Console:
@@ -74,7 +73,7 @@ class Console:
 
     @property
     def page(self) -> Page:
-        return Page.of_terminal(self._out, _MOST_WIDTH)
+        return Page.of_terminal(self._out)
 
     @property
     def _in_place(self) -> bool:
