@@ -7,6 +7,8 @@ from math import inf
 
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
+from harness.measure.record.measured import EstimatePart
+
 SKETCH_LOG2 = 12
 """4,096 counters: the error of an estimate is at most 0.09 % of the sum over all keys."""
 _HEAVY_SHARE = 0.001
@@ -54,21 +56,17 @@ class Weights:
         self._seen_accessed.merge(frequent_strings_sketch.deserialize(accessed))
         self._seen_throttled.merge(frequent_strings_sketch.deserialize(throttled))
 
-    def bounds(self, key: str) -> dict[str, int]:
-        """Bounds of the entities of ``key`` accessed up to the last drain."""
+    def bounds(self, key: str) -> EstimatePart:
+        """The entities of ``key`` accessed up to the last drain."""
         sketch = self._seen_accessed
-        return {
-            "at_least": int(sketch.get_lower_bound(key)),
-            "at_most": int(sketch.get_upper_bound(key)),
-        }
+        return EstimatePart(
+            at_least=int(sketch.get_lower_bound(key)), at_most=int(sketch.get_upper_bound(key))
+        )
 
-    def heaviest(self, count: int) -> dict[str, tuple[int, int]]:
-        """Bounds of the entities of the ``count`` most accessed keys, the heaviest first."""
+    def heaviest(self, count: int) -> dict[str, EstimatePart]:
+        """The entities of the ``count`` most accessed keys, the heaviest first."""
         self.drain()
-        found = list(_heaviest(self._seen_accessed, count))
-        upper = self._seen_accessed.get_upper_bound
-        lower = self._seen_accessed.get_lower_bound
-        return {key: (int(lower(key)), int(upper(key))) for key in found}
+        return {key: self.bounds(key) for key in _heaviest(self._seen_accessed, count)}
 
     def swaps(self, tracked: Collection[str], cap: int) -> list[tuple[str, str]]:
         """Pairs of a light key of ``tracked`` and a heavy key that should get its row."""

@@ -32,7 +32,6 @@ from harness.measure.counts.tally import (
     Tally,
 )
 from harness.measure.counts.time_course import SLOTS, LatencyCourse, PerSecond, Slots
-from harness.measure.record.measured import EstimatePart
 from harness.model.operation import FOLDED, Operation
 from harness.model.outcome import Attempt, Outcome, Result
 from harness.model.partition import EXACT_PARTITIONS, Partition, account_of
@@ -349,7 +348,7 @@ class Ledger:
                 start,
                 end,
                 exact=exact and row.since_s is None and key not in self._partial,
-                estimate=EstimatePart(**self._weights.bounds(key)),
+                estimate=self._weights.bounds(key),
                 latencies=latencies,
                 charged=charged,
                 account=self._account(Partition.named(key).key) if self._accounts else "",

@@ -21,6 +21,7 @@ from harness.gateway.demand import Demand, Place
 from harness.gateway.limits import GatewayLimits
 from harness.measure.counts.heatmap import HeatMap
 from harness.measure.counts.heavy_hitters import Weights
+from harness.measure.record.measured import EstimatePart
 from harness.measure.record.whatif import (
     DrawPart,
     HotPart,
@@ -326,8 +327,8 @@ class Projection:
             physical_peaks=() if self._physical is None else self._physical.partition,
             account_peaks=self._peaks.account,
             hot=tuple(
-                HotPart(partition=name, at_least=least / whole, at_most=most / whole)
-                for name, (least, most) in itertools.islice(hottest.items(), _HOTTEST)
+                HotPart(partition=name, at_least=of.at_least / whole, at_most=of.at_most / whole)
+                for name, of in itertools.islice(hottest.items(), _HOTTEST)
             ),
             once=self._simulated(self.once, hottest),
             retried=self._simulated(retried, hottest),
@@ -343,11 +344,11 @@ class Projection:
         )
 
     def _simulated(
-        self, simulation: Simulation, hottest: Mapping[str, tuple[int, int]]
+        self, simulation: Simulation, hottest: Mapping[str, EstimatePart]
     ) -> SimulatedPart:
         places = self._rekeying.places
         served = [
-            least - simulation.lost.get(places[name], 0) for name, (least, _) in hottest.items()
+            of.at_least - simulation.lost.get(places[name], 0) for name, of in hottest.items()
         ]
         whole = max(1, self._entities - simulation.lost_entities)
         simulation.throttling.hottest_share = max(served, default=0) / whole
