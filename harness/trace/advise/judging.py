@@ -157,16 +157,10 @@ def helps(trial: Trial, today: Trial) -> bool:
 
 def proposed(trials: Sequence[Trial], today: Trial) -> list[Trial]:
     """The recommended keys and up to two alternatives, in this order; none if none helps."""
-    best = _recommended(trials, today)
-    return [] if best is None else [best, *_alternatives(trials, best, today)]
-
-
-def _recommended(trials: Sequence[Trial], today: Trial) -> Trial | None:
-    """The best of the candidates; None if none helps."""
     helping = [trial for trial in trials if helps(trial, today)]
-    ranked = ranks([trial.standing for trial in helping])
-    best = [trial for trial, rank in zip(helping, ranked, strict=True) if rank == 1]
-    return min(best, key=_nearest, default=None)
+    ranked = zip(helping, ranks([trial.standing for trial in helping]), strict=True)
+    best = min((trial for trial, rank in ranked if rank == 1), key=_nearest, default=None)
+    return [] if best is None else [best, *_alternatives(trials, best, today)]
 
 
 def _nearest(trial: Trial) -> tuple[float, ...]:
