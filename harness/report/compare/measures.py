@@ -272,10 +272,6 @@ def unbounded(_record: RunRecord) -> str:
     return ""
 
 
-def _sign_of_hottest(record: RunRecord) -> str:
-    return judged_sign(record, hottest(record))
-
-
 def _sign_of_search(record: RunRecord) -> str:
     search = record.search
     return AT_LEAST if search is not None and search.limit is None and search.at_least else ""
@@ -284,7 +280,7 @@ def _sign_of_search(record: RunRecord) -> str:
 _SIGNS: dict[str, Callable[[RunRecord], str]] = {
     "entities_per_s": least,
     "entities_per_s(best_1s)": least,
-    "limit_ratio(partition)": _sign_of_hottest,
+    "limit_ratio(partition)": lambda record: judged_sign(record, hottest(record)),
     "limit_ratio(account)": judged_sign,
     "hottest_share": lambda record: share_sign(record, hottest(record)),
     "sustained_per_s": _sign_of_search,

@@ -7,7 +7,7 @@ their figures one after the other.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from harness import __version__
 from harness.measure.record.record import RunRecord
@@ -120,15 +120,15 @@ def trend_page(trends: Sequence[Trend], single: Sequence[str]) -> str:
 
 
 def _table(one: Trend) -> str:
-    shown = [measure for measure in one.measures if any(map(_is_known(measure), one.records))]
+    shown = [
+        measure
+        for measure in one.measures
+        if any(measure.read(record) is not None for record in one.records)
+    ]
     rows = [_row(record, shown) for record in one.records]
     headers = ["run", "conditions", "verdict", *(measure.label.strip() for measure in shown)]
     searched = f"runs of {one.profile}"
     return rows_html(headers, rows, 3, searched=searched, counted=len(rows))
-
-
-def _is_known(measure: Measure) -> Callable[[RunRecord], bool]:
-    return lambda record: measure.read(record) is not None
 
 
 def _row(record: RunRecord, measures: Iterable[Measure]) -> list[Cell]:
