@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
 import enum
-import itertools
 import random
 from collections.abc import Mapping
 from typing import Generic, Self, TypeVar
 
 from harness.model.operation import BESIDE_ROWS
+from harness.workload.keys.pickers import Weighted
 
 
 class Action(enum.StrEnum):
@@ -72,22 +71,14 @@ _T = TypeVar("_T")
 
 
 class ActionMix(Generic[_T]):
-    """Draws an action in proportion to its weight."""
+    """Draws an action in proportion to its weight; ``actions`` are those with one above 0."""
 
-    __slots__ = ("_actions", "_cumulated", "_last", "_total")
+    __slots__ = ("_draw", "actions")
 
     def __init__(self, weights: Mapping[_T, float]) -> None:
-        wanted = [(action, weight) for action, weight in weights.items() if weight > 0]
-        self._actions = tuple(action for action, _ in wanted)
-        self._cumulated = tuple(itertools.accumulate(weight for _, weight in wanted))
-        self._total = self._cumulated[-1]
-        self._last = len(self._actions) - 1
-
-    @property
-    def actions(self) -> tuple[_T, ...]:
-        """The actions with a weight above 0."""
-        return self._actions
+        wanted = {action: weight for action, weight in weights.items() if weight > 0}
+        self.actions = tuple(wanted)
+        self._draw = Weighted(wanted.values()).draw
 
     def draw(self, rng: random.Random) -> _T:
-        place = bisect.bisect_right(self._cumulated, rng.random() * self._total)
-        return self._actions[place if place < self._last else self._last]
+        return self.actions[self._draw(rng)]
