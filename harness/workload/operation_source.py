@@ -83,23 +83,14 @@ _MOST_EMPTY_TASKS = 1_000
 _RowName = tuple[str, str, str]
 
 
-def operations_by_task(
-    source: OperationSource, rng: random.Random
-) -> Iterator[tuple[int, Operation]]:
-    """The operations of ``source`` without end, each with the number of its task.
-
-    A `SetupError` says that 1,000 consecutive tasks have no operation.
-    """
-    return ((number, operation) for number, operation, _ in results_by_task(source, rng))
-
-
 def results_by_task(
     source: OperationSource, rng: random.Random
 ) -> Iterator[tuple[int, Operation, Result]]:
-    """The same with the results that a service without failures would return.
+    """The operations of ``source`` without end, each with the number of its task and a result.
 
-    The operation of a result asks for as many messages as came, or for one if none did: so many of
-    the rate a get takes.
+    The results are those of a service without failures. The operation of a result asks for as many
+    messages as came, or for one if none did: so many of the rate a get takes. A `SetupError` says
+    that 1,000 consecutive tasks have no operation.
     """
     rows = _Rows(source)
     number = empty = 0

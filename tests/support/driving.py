@@ -10,7 +10,7 @@ from harness.workload.operation_source import (
     OperationSource,
     Task,
     next_operation,
-    operations_by_task,
+    results_by_task,
     steps_of,
 )
 
@@ -24,4 +24,4 @@ def first_of(task: Task) -> Operation:
 
 def operations(source: OperationSource, rng: random.Random) -> Iterator[Operation]:
     """The operations of ``source``, task after task, without end; all of them succeed."""
-    return (operation for _, operation in operations_by_task(source, rng))
+    return (operation for _, operation, _ in results_by_task(source, rng))

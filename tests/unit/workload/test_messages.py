@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +21,9 @@ from harness.profile.checks.observed import observe
 from harness.profile.profile_loader import parse
 from harness.profile.settings.schema import Profile
 from harness.workload.entity_factory import EntityFactory
-from harness.workload.operation_source import Steps, operations_by_task, steps_of
+from harness.workload.operation_source import Steps, steps_of
 from harness.workload.tasks import MessageShape, MessageTasks
+from tests.support import driving
 
 NAMES = ("orders", "payments", "mail")
 RUN = "20261126T120000Z-0badcafe"
@@ -41,8 +43,7 @@ def profile(**more: Any) -> Profile:
 
 def sent(of: Profile, count: int = 400) -> list[Operation]:
     source = source_of(of, run_id=RUN, worker=0)
-    tasks = operations_by_task(source, random.Random(1))
-    return [operation for _, operation in (next(tasks) for _ in range(count))]
+    return list(itertools.islice(driving.operations(source, random.Random(1)), count))
 
 
 def test_the_partition_of_a_mix_is_the_queue() -> None:
