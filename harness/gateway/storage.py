@@ -54,16 +54,6 @@ class StorageLimits:
         self._metered: tuple[float, Container[Place]] | None = None
 
     @property
-    def partitions(self) -> int:
-        return len(self._partitions)
-
-    @property
-    def ranges(self) -> Sequence[tuple[str, str, int]]:
-        """Table, first key and server of every range."""
-        firsts = ((*place.first, place.server) for place in self._ranges)
-        return [(table, of_sort_key(key), server) for table, key, server in firsts]
-
-    @property
     def moves(self) -> Sequence[Move]:
         """The latest moves, oldest first."""
         return tuple(self._moving.moves)

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_counters
 from harness.gateway.server import new_event_loop, serve
+from harness.gateway.storage import StorageLimits
+from harness.model.entity import of_sort_key
 
 _WITHIN_S = 20.0
 
@@ -25,6 +27,12 @@ class Gateway(Protocol):
     def url(self) -> str: ...
 
     def counters(self) -> bytes: ...
+
+
+def ranges_of(storage: StorageLimits) -> list[tuple[str, str, int]]:
+    """Table, first key and server of every range."""
+    firsts = ((*place.first, place.server) for place in storage._ranges)
+    return [(table, of_sort_key(key), server) for table, key, server in firsts]
 
 
 StartGateway = Callable[..., Gateway]

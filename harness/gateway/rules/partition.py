@@ -42,9 +42,6 @@ class PartitionRule:
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._checked_at = _CHECKED_AT
 
-    def __len__(self) -> int:
-        return len(self._buckets)
-
     def allows(self, table: str, key: str, entities: int, now_s: float) -> bool:
         """Whether the partition may serve ``entities`` now."""
         bucket = self._buckets.get((table, key))

@@ -143,7 +143,6 @@ class StoredRows:
             known are taken to be spread over partitions as the known ones are.
 
     Attributes:
-        estimated: Whether there were more rows than are known exactly.
         doubted: Tables with fewer rows than there may be: a write that may have made one was taken
             for the write of one that was there.
     """
@@ -155,10 +154,6 @@ class StoredRows:
         self._missing = dict(before or {})
         self.doubted: set[str] = set()
         self._nowhere: dict[str, set[str]] = {}
-
-    @property
-    def estimated(self) -> bool:
-        return self._bits > 0
 
     def note(self, table: str, row: str, *, stays: bool, new: bool = True) -> None:
         """A row, in the order of `BETWEEN`, was written or found; or it was deleted.

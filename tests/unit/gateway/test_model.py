@@ -30,6 +30,7 @@ from harness.gateway.storage import StorageLimits
 from harness.model.operation import Kind
 from harness.model.outcome import Scope
 from tests.support.asked import query
+from tests.support.gateways import ranges_of
 
 WIDE = Rate(entities_per_s=1e9)
 
@@ -239,7 +240,7 @@ def test_a_moved_range_comes_to_the_emptiest_server() -> None:
         served(model, busy, at_s)
         if model.moves:
             break
-    homes = {table: server for table, _, server in storage_of(model).ranges}
+    homes = {table: server for table, _, server in ranges_of(storage_of(model))}
     assert homes["table"] not in (homes["another"], model.moves[0].from_server)
 
 
@@ -249,7 +250,8 @@ def test_a_query_over_a_border_ends_there() -> None:
     names = [f"p{number:02d}" for number in range(40)]
     for name in names:
         served(model, upsert(name), 0.0)
-    servers = {key: server for table, key, server in storage_of(model).ranges if table == "table"}
+    ranges = ranges_of(storage_of(model))
+    servers = {key: server for table, key, server in ranges if table == "table"}
     assert len(set(servers.values())) > 1
 
     def cut(text: str, keys: Sequence[str | None]) -> int | None:
@@ -332,7 +334,7 @@ def test_a_deleted_table_leaves_nothing_behind() -> None:
     gone = Asked(kind=None, table="table", drops_table=True)
     assert not model.decide(gone, 0.0).rule
     model.answered(gone, DONE, 0.0)
-    tables = {table for table, _, _ in storage_of(model).ranges}
+    tables = {table for table, _, _ in ranges_of(storage_of(model))}
     assert tables == {"tableau", "other"}
 
 
@@ -350,8 +352,8 @@ def bounded_after(keys: int) -> StorageLimits:
 def test_old_keys_are_forgotten(keys: int) -> None:
     """Only keys of the last burst are kept, and the ranges have a cap (a million: up to 1 min)."""
     storage = bounded_after(keys)
-    assert storage.partitions <= 2 * 5000
-    assert len(storage.ranges) <= MOST_RANGES
+    assert len(storage._partitions._buckets) <= 2 * 5000
+    assert len(ranges_of(storage)) <= MOST_RANGES
 
 
 _ONE_SERVER = {"count": 1, "keys_per_range": 1000}

@@ -17,6 +17,7 @@ from harness.gateway.requests import Asked, read_request
 from harness.gateway.rules.ranges import MOST_RANGES
 from harness.model.entity import sort_key
 from tests.support.asked import about_entity, query
+from tests.support.gateways import ranges_of
 
 DONE = Answered(status=204)
 
@@ -110,7 +111,7 @@ def test_tables_that_do_not_exist_take_no_range() -> None:
         asked = read_request("GET", f"/account/missing{number}()", {}, b"")
         assert passes(model, asked, number / 1000, answered=missing)
     assert model.storage is not None
-    assert list(model.storage.ranges) == []
+    assert ranges_of(model.storage) == []
     keys = (f"{number * 7919 % 500:03d}" for number in itertools.count())
     done = [passes(model, write(next(keys)), 2 + number / 1000) for number in range(2000)]
     assert done.count(False) < 100
@@ -122,7 +123,7 @@ def test_without_ranges_left_a_table_has_a_server_all_the_same() -> None:
     for number in range(MOST_RANGES + 500):
         assert passes(model, write("p", table=f"table{number:05d}"), number / 1000)
     assert model.storage is not None
-    assert len(model.storage.ranges) == MOST_RANGES
+    assert len(ranges_of(model.storage)) == MOST_RANGES
     refused = [
         table
         for table in (f"table{number:05d}" for number in range(MOST_RANGES, MOST_RANGES + 500))
@@ -143,7 +144,7 @@ def test_a_gateway_without_an_endpoint_forgets_deleted_tables() -> None:
         for asked in (made, write("p", table=f"t{number}x"), gone):
             assert passes(model, asked, at_s)
     assert model.storage is not None
-    assert list(model.storage.ranges) == []
+    assert ranges_of(model.storage) == []
 
 
 def page(keys: list[str]) -> Answered:
@@ -167,10 +168,9 @@ def test_a_page_is_cut_at_each_border(keys: list[str]) -> None:
     for key in keys:
         assert passes(model, write(key))
     assert model.storage is not None
+    ranges = ranges_of(model.storage)[::-1]
     servers = [
-        next(
-            s for _, first, s in reversed(model.storage.ranges) if sort_key(first) <= sort_key(key)
-        )
+        next(server for _, first, server in ranges if sort_key(first) <= sort_key(key))
         for key in keys
     ]
     wanted = [

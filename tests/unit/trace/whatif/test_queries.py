@@ -486,7 +486,7 @@ def test_a_sample_of_many_rows_is_scaled_up(monkeypatch: pytest.MonkeyPatch) -> 
     counts = StoredRows()
     for number in range(20_000):
         counts.note("", f"p{number % 10}{BETWEEN}{number:06}", stays=True)
-    assert counts.estimated
+    assert counts._bits
     assert counts.in_range("", NewRange("p3"))[0] == pytest.approx(2000, rel=0.1)
     for number in range(0, 20_000, 2):
         counts.note("", f"p{number % 10}{BETWEEN}{number:06}", stays=False)
