@@ -121,7 +121,6 @@ class Service:
         store: What holds them: a table, a container of blobs, or a queue.
         partitions: What has a name of its own in them.
         store_each: Whether each partition is a store of its own; see `store_of`.
-        most_stores: Of these of one run, which creates and deletes each by a request.
         name_problem: Why the service would refuse the name of a store; None where it would not.
         uncompressed: Why it cannot have compressed entities; empty where it can.
         layout: What a unit and a partition are, where they are not an entity and a PartitionKey.
@@ -163,7 +162,6 @@ class Service:
     store: Literal["table", "container", "queue"] = "table"
     partitions: str = "partitions"
     store_each: bool = False
-    most_stores: int = 200
     name_problem: Callable[[str], str | None] = lambda name: None
     uncompressed: str = ""
     layout: str = ""

@@ -35,6 +35,8 @@ from harness.workload.workload import Workload
 
 EXAMPLE_KEY = Key(partition_key="partition-000", row_key="00000000-00000000")
 """For sizes that are computed where keys are not known beforehand."""
+_MOST_STORES = 200
+"""Of one run, which creates and deletes each by a request."""
 LOADING_RETRY = ExponentialBackoff(retries=8, backoff_s=0.5, minimum_s=0.1, maximum_s=8.0)
 """The retries of loading, which is not part of the test: many, whatever those of the load are."""
 
@@ -69,10 +71,10 @@ def stores_of(profile: Profile, source: OperationSource) -> tuple[str, ...]:
     service = service_of_session(profile.session.kind)
     if service is None or not service.store_each:
         return source.tables
-    names = tuple(itertools.islice(source.partitions(), service.most_stores + 1))
-    if len(names) > service.most_stores:
+    names = tuple(itertools.islice(source.partitions(), _MOST_STORES + 1))
+    if len(names) > _MOST_STORES:
         raise SetupError(
-            f"a run has at most {service.most_stores:,} {service.store}s, and the keys name more: "
+            f"a run has at most {_MOST_STORES:,} {service.store}s, and the keys name more: "
             "lower the values of the fields in keys.partition_key"
         )
     for name in names:
