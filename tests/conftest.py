@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.parallel import run_shared
+from tests.parallel import CLAIMS, run_shared
 from tests.support.certificates import CertificateFiles, certificate
 from tests.support.examples import tried
 from tests.support.fork_server import ForkServer
@@ -111,6 +111,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Let forks share the tests, where `tests.parallel` started this process."""
+    forks = any("fork_server" in getattr(item, "fixturenames", ()) for item in session.items)
+    if CLAIMS in os.environ and forks and not session.config.option.collectonly:
+        session.config.stash[FORK_SERVER] = ForkServer()
     return run_shared(session) or None
 
 
@@ -129,12 +132,18 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     return certificate(tmp_path_factory.mktemp("certificate"), "127.0.0.1", "localhost")
 
 
+FORK_SERVER = pytest.StashKey[ForkServer]()
+"""The one of all forks of a process."""
+
+
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
+def fork_server(pytestconfig: pytest.Config) -> Iterator[ForkServer]:
     """Forks `locust` processes from one that has imported everything."""
-    server = ForkServer()
+    shared = pytestconfig.stash.get(FORK_SERVER, None)
+    server = shared or ForkServer()
     yield server
-    server.end()
+    if shared is None:
+        server.end()
 
 
 @pytest.fixture(scope="module")

@@ -27,15 +27,18 @@ _START_WITHIN_S = 60.0
 
 
 class ForkServer:
-    """The process that forks. It ends with the process that started it."""
+    """The process that forks. It ends with the process that started it, and the forks of that."""
 
     def __init__(self) -> None:
+        reading, writing = os.pipe()
+        self._wanted = os.fdopen(writing, "wb", buffering=0)
         self._process = subprocess.Popen(
             # The last argument is for tests that look for processes of this name.
             [sys.executable, "-m", "tests.support.fork_server", "locust"],
             cwd=_ROOT,
-            stdin=subprocess.PIPE,
+            stdin=reading,
         )
+        os.close(reading)
 
     def start(
         self,
@@ -64,15 +67,15 @@ class ForkServer:
             "hook": str(hook),
             "host": None if host is None else (host.name, host.namespace),
         }
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(wanted).encode() + b"\n")
-        self._process.stdin.flush()
+        file = folder / "wanted.json"
+        file.write_text(json.dumps(wanted), encoding="utf-8")
+        # What is so short is written in one piece: several processes may write.
+        self._wanted.write(f"{file}\n".encode())
         return ForkedProcess(folder)
 
     def end(self) -> None:
         """End the process; those that it forked go on."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._wanted.close()
         self._process.wait(_START_WITHIN_S)
 
 
@@ -180,7 +183,10 @@ def main() -> None:
         if fork() != 0:
             continue
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        wanted = json.loads(line)
+        file = Path(line.decode().rstrip("\n"))
+        wanted = json.loads(file.read_bytes())
+        # It may hold secrets, for which tests look through the folder.
+        file.unlink()
         pid = fork()
         if pid != 0:
             _wait_for(Path(wanted["folder"]), pid, waitpid)

@@ -39,7 +39,6 @@ def charged(process: LocustProcess) -> tuple[str, str]:
     return found[1], found[2]
 
 
-@pytest.mark.session
 def test_request_units_are_equal_to_the_hundredth(stress: Stress, tmp_path: Path) -> None:
     """Two workers' record has the charges of the gateway, by partition and in total."""
     limits = tmp_path / "mine.toml"
@@ -170,6 +169,7 @@ def toml(weights: dict[str, int]) -> str:
 
 @pytest.mark.long
 @pytest.mark.serial
+@pytest.mark.apart
 @pytest.mark.parametrize(
     ("profile", "result", "limited_by", "ratio"),
     [
@@ -183,7 +183,7 @@ def test_the_profiles_answer_their_questions(
     profile: str, result: str, limited_by: str, ratio: float, stress: Stress
 ) -> None:
     """One key gets a third, spread keys get everything, and a suffix makes the load of one pass."""
-    process = stress("--headless", "--profile", profile, "--set", "load.run_time_s=10")
+    process = stress("--headless", "--profile", profile, "--set", "load.run_time_s=6")
     process.wait()
     record = process.record
     assert record.request_units is not None

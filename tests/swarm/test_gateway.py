@@ -122,7 +122,6 @@ def test_limits_need_the_embedded_azurite(stress: Stress) -> None:
     assert "Traceback" not in process.said
 
 
-@pytest.mark.session
 def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: RunRecord) -> None:
     """Two workers' record and the gateway's own count agree by partition and status."""
     assert record.workers == 2
@@ -139,7 +138,6 @@ def test_both_counts_are_equal_to_the_last_request(done: LocustProcess, record: 
     assert {"200", "204", "503", NO_ANSWER} <= {status for _, status in told}
 
 
-@pytest.mark.session
 def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: RunRecord) -> None:
     """Each move is named once, with its partition and how long it was gone."""
     moves = re.findall(r"partition 'p\d' moved, unavailable 1 s", done.stdout)
@@ -149,7 +147,6 @@ def test_a_moved_partition_and_its_gap_are_told(done: LocustProcess, record: Run
     assert record.counts.attempts > record.counts.operations
 
 
-@pytest.mark.session
 def test_users_that_wait_to_retry_are_counted_by_second(record: RunRecord) -> None:
     """Those of both workers together, and never more than there are users."""
     waiting = [point.retrying for point in record.series]

@@ -11,7 +11,7 @@ from harness.measure.record.record import RunRecord
 from tests.support.locust_process import JUDGED, QUICK, LocustProcess, Stress, wait_until
 from tests.support.sdk import table_names
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 FOREIGN_KEY = "Zm9yZWlnbiBhY2NvdW50IGtleSBvZiBub2JvZHk="
 FOREIGN = {

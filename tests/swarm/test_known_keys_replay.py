@@ -11,7 +11,7 @@ from harness.trace.advise.advise import Question, advise
 from harness.trace.sources import opened
 from tests.support.known_keys import KNOWN, LIMITS, record_known
 
-pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial]
+pytestmark = [pytest.mark.azurite, pytest.mark.long, pytest.mark.serial, pytest.mark.apart]
 
 FASTER = 2.0
 """Time passes so much faster in a replay, and limits are as much higher."""

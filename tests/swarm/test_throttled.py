@@ -25,7 +25,7 @@ from tests.support.metrics_page import received
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy, Seen, refusal
 
-pytestmark = [pytest.mark.azurite, pytest.mark.session]
+pytestmark = pytest.mark.azurite
 
 HOT = "p1"
 REQUEST_ID = "5f3c1e0a-0002-00d1-1a2b-3c4d5e000000"
