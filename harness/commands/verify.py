@@ -20,7 +20,8 @@ from harness.report.export.output import CommandOutput
 from harness.report.service_log import agreement, logged_rows
 from harness.report.terminal.page import Page, facts
 from harness.report.web.document import document
-from harness.trace.logs.agreement import Agreement, failed_by_id
+from harness.trace.logs.agreement import Agreement, agreement_with, failed_by_id
+from harness.trace.logs.entries import LogEntry
 from harness.trace.sources import log_entries
 
 _ERRORS = "errors.jsonl"
@@ -56,11 +57,18 @@ class Verify:
         if others:
             raise SetupError(f"{cut(str(args.run_path))} holds several runs: name one of them")
         record = read_record(file)
-        found = Agreement(record, failed_by_id(_errors(file.with_name(_ERRORS))))
-        notes: list[str] = []
-        for entry in log_entries(args.log, Progress("reading the log"), notes.append):
-            if entry is not None:
-                found.add(entry)
+        failed = failed_by_id(_errors(file.with_name(_ERRORS)))
+        # A log that is read again says the same again.
+        notes: dict[str, None] = {}
+
+        def entries() -> Iterator[LogEntry]:
+            for entry in log_entries(args.log, Progress("reading the log"), notes.setdefault):
+                if entry is None:
+                    notes["Left out: lines that cannot be read."] = None
+                else:
+                    yield entry
+
+        found = agreement_with(record, failed, entries)
         if not found.logged:
             raise SetupError(_nothing(found, record, args.log))
         part = found.part(args.log.name)

@@ -2,7 +2,7 @@
 
 The load's request ids are the run's id, the number of the worker and a number; other requests of
 the run have a word before the last number. In a watch the ids are the application's: all requests
-for entities between its beginning and its end count.
+for entities to its account between its beginning and its end count, by the clock of the service.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import array
 import collections
 import datetime as dt
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,9 @@ _Instants = npt.NDArray[np.float64]
 _NOT_PASSED = "UpstreamMissing"
 """Error code of the answer of a gateway to a request that did not reach the service."""
 _SLACK_S = 2.0
-"""How far the clocks of the service and of this machine may differ where no ids are known."""
+"""How far the clocks of the service and of this machine may differ where no ids are known ..."""
+_FARTHEST_S = 60.0
+"""... and where the counts over time tell by how much."""
 _ACCEPTED = 202
 """The status of a transaction, one of whose parts may have been refused."""
 _LACKING_SHARE = 0.01
@@ -49,6 +51,10 @@ _EDGE_S = 0.25
 """What is so near the boundary of a second may be in the next one, on the client's clock."""
 _MOST_SCATTER_S = 0.5
 _FEWEST_BOUNDARIES = 3
+
+
+FailedById = Mapping[str, Sequence[int]]
+"""Statuses of failed attempts by request id, as many as the client kept; 0 is none."""
 
 
 def failed_by_id(errors: Iterable[Mapping[str, object]]) -> dict[str, list[int]]:
@@ -68,14 +74,19 @@ class Agreement:
     """Counts the lines of a log that are about a run, or about the tables of a watch.
 
     Args:
-        failed: Statuses of failed attempts by request id, as many as the client kept; 0 is none.
+        clock: By how much that of the service is ahead, and how far this may be off, where no ids
+            are known.
 
     Raises:
         SetupError: the attempts on tables were not counted apart.
     """
 
-    def __init__(self, record: RunRecord, failed: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, record: RunRecord, failed: FailedById, *clock: float) -> None:
         self._record, self._failed = record, failed
+        self._ahead_s, self._within_s = clock or (0.0, _SLACK_S)
+        # A folder may have the logs of several accounts.
+        account, of_tables, _ = record.endpoint.host.lower().partition(".table.")
+        self._account = account if of_tables else ""
         self._by_id = record.watched is None
         self._prefix = f"{record.run_id}-"
         self._beside = [one for one in record.partitions if is_beside(one.partition.table)]
@@ -185,9 +196,10 @@ class Agreement:
             sender, _, _ = entry.request_id[len(self._prefix) :].rpartition("-")
             return named and sender.isdecimal()
         start, end = self._span
-        return (
-            not named and start - _SLACK_S <= entry.at_s <= end + _SLACK_S and about_entities(entry)
-        )
+        at_s, within_s = entry.at_s - self._ahead_s, self._within_s
+        other = self._account and entry.account and entry.account.lower() != self._account
+        inside = not other and start - within_s <= at_s <= end + within_s
+        return inside and not named and about_entities(entry)
 
     def _join(self) -> tuple[int, int, int]:
         """Of the failed attempts with an id: how many, with the same status, unanswered in log."""
@@ -297,6 +309,26 @@ class Agreement:
         return LatencyPart.recorded(
             LatencyPart(count=len(chosen), p50=p50, p90=p90, p99=p99, **whole)
         )
+
+
+def agreement_with(
+    record: RunRecord, failed: FailedById, log: Callable[[], Iterable[LogEntry]]
+) -> Agreement:
+    """A record held against the entries of a log, which can be read again."""
+
+    def read(*clock: float) -> Agreement:
+        found = Agreement(record, failed, *clock)
+        for entry in log():
+            found.add(entry)
+        return found
+
+    found = read()
+    if record.watched is not None and not found.part("").agrees:
+        # Another clock of the service is believed if the log agrees then.
+        ahead_s = read(0.0, _FARTHEST_S).part("").clock_s
+        if ahead_s is not None and (at_clock := read(ahead_s, _SLACK_S)).part("").agrees:
+            return at_clock
+    return found
 
 
 def _answered(by_status: Mapping[str, int]) -> collections.Counter[int]:

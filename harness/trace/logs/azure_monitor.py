@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from harness.model.errors import SetupError, cut
 from harness.trace.logs.entries import LogEntry, number, utc_seconds, without_port
 
 TIME, OPERATION = ("time", "timegenerated"), "operationname"
@@ -133,6 +134,7 @@ def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
         text = line.decode("utf-8", "replace").replace("\0", "")
         if not names:
             names = [column_name(name) for name in _fields(text)]
+            _require_utc(_fields(text))
             continue
         if parts and entry_in(text) is not None:
             yield None
@@ -146,6 +148,14 @@ def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
         parts, size, quotes = [], 0, 0
     if parts:
         yield None
+
+
+def _require_utc(columns: Iterable[str]) -> None:
+    """Raise a `SetupError` if times are in another zone: its offset is not in the file."""
+    for name in columns:
+        zone = name.partition("[")[2].strip().removesuffix("]")
+        if zone not in ("", "UTC") and column_name(name) in TIME:
+            raise SetupError(f"the times of the log are in {cut(zone)}: export it in UTC")
 
 
 def _fields(row: str) -> list[str]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 _ISO = re.compile(
-    r"(\d{4})[-/](\d\d?)[-/](\d\d?)[T ](\d\d?):(\d\d):(\d\d)(\.\d+)?\s*(?:Z|[+]00:?00)?"
+    r"(\d{4})[-/](\d\d?)[-/](\d\d?)[T ](\d\d?):(\d\d):(\d\d)(\.\d+)?"
+    r"\s*(?:Z|([+-]\d\d):?([0-5]\d))?"
 )
 _MERIDIEM = re.compile(
     r"(\d\d?)/(\d\d?)/(\d{4}),? (\d\d?):(\d\d):(\d\d)(\.\d+)?(?:\s*([AP])\.?M\.?)?", re.IGNORECASE
@@ -104,8 +105,11 @@ def utc_seconds(text: str) -> float | None:
 
     Besides ISO 8601 it takes the form of the Azure portal: ``11/22/2026, 9:04:05.123 PM``.
     """
+    ahead_s = 0
     if (match := _ISO.fullmatch(text.strip())) is not None:
         year, month, day, hour, minute, second = map(int, match.groups()[:6])
+        if match[8]:
+            ahead_s = 3600 * int(match[8]) + 60 * int(match[8][0] + match[9])
     elif (match := _MERIDIEM.fullmatch(text.strip())) is not None:
         month, day, year, hour, minute, second = map(int, match.groups()[:6])
         if match[8]:
@@ -116,7 +120,7 @@ def utc_seconds(text: str) -> float | None:
         whole = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
     except ValueError:
         return None
-    return whole.timestamp() + float(match[7] or 0)
+    return whole.timestamp() - ahead_s + float(match[7] or 0)
 
 
 def number(text: object) -> float:

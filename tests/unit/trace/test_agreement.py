@@ -13,8 +13,9 @@ from hypothesis import given
 from harness.measure.record.record import RunRecord
 from harness.measure.record.service_log import ServiceLogPart
 from harness.model.errors import SetupError
+from harness.model.outcome import Scope
 from harness.report.service_log import agreement, logged_rows
-from harness.trace.logs.agreement import Agreement, failed_by_id
+from harness.trace.logs.agreement import Agreement, agreement_with, failed_by_id
 from harness.trace.logs.entries import LogEntry
 from tests.support.evidence import START, evidence, recorded, snapshot_of, watched_evidence
 
@@ -74,6 +75,11 @@ def held(
     for entry in logged:
         found.add(entry)
     return found.part("log")
+
+
+def held_whole(entries: list[LogEntry], record: RunRecord) -> ServiceLogPart:
+    """Likewise, with the clock looked for."""
+    return agreement_with(record, {}, lambda: entries).part("log")
 
 
 def test_the_log_of_the_same_requests_agrees() -> None:
@@ -303,6 +309,65 @@ def test_of_a_watch_all_requests_for_entities_count() -> None:
     part = held([*whole, table], record)
     assert part.agrees
     assert (part.logged, part.by_id, part.partitions) == (SECONDS * PER_S, False, 1)
+
+
+def logged_of_watch(ahead_s: float = 0.0) -> tuple[RunRecord, list[LogEntry]]:
+    """An application with 20 upserts a second, and what a service logged by a clock that is ahead.
+
+    It pauses in its fourth second.
+    """
+    snapshot = snapshot_of({"orders/p0": 100})
+    series = [
+        point if second != 3 else dataclasses.replace(point, attempts=0, entities=0, operations=0)
+        for second, point in enumerate(snapshot.series)
+    ]
+    attempts = {(204, "", Scope.NONE): (SECONDS - 1) * PER_S}
+    snapshot = dataclasses.replace(snapshot, series=tuple(series), attempts=attempts)
+    found = watched_evidence(snapshot)
+    record = recorded(found, watched=found.watched)
+    (part,) = record.partitions
+    part = part.model_copy(update={"attempts_by_status": {"204": (SECONDS - 1) * PER_S}})
+    entries = [
+        Line(at_s=START + second + (place + 0.5) / PER_S + ahead_s, key="p0")
+        .entry(record)
+        ._replace(
+            url="https://contoso.table.core.windows.net/orders(PartitionKey='p0',RowKey='r')",
+            request_id=f"sdk-{second}-{place}",
+        )
+        for second in range(SECONDS)
+        for place in range(PER_S)
+        if second != 3
+    ]
+    return record.model_copy(update={"partitions": (part,)}), entries
+
+
+@pytest.mark.parametrize("ahead_s", [-55.0, -7.0, -1.0, 0.0, 5.0, 45.0])
+def test_the_clock_of_a_service_is_found_without_ids(ahead_s: float) -> None:
+    """The log of a watch agrees whatever the clock of the service says, and the clock is named."""
+    record, entries = logged_of_watch(ahead_s)
+    part = held_whole(entries, record)
+    assert part.agrees, agreement(part)
+    assert part.clock_s == pytest.approx(ahead_s, abs=0.1)
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, 5.0])
+def test_other_requests_near_a_watch_are_left_out(ahead_s: float) -> None:
+    """Those of a minute before are of something else; those of another account are, too."""
+    record, entries = logged_of_watch(ahead_s)
+    before = [one._replace(at_s=one.at_s - 70 - SECONDS) for one in entries]
+    assert held_whole([*before, *entries], record).agrees
+    host = record.endpoint.model_copy(update={"host": "acme.table.core.windows.net"})
+    found = Agreement(record.model_copy(update={"endpoint": host}), {})
+    for entry in entries:
+        found.add(entry)
+    assert not found.logged
+
+
+def test_missing_lines_are_no_other_clock() -> None:
+    """Half of the lines is missing: nothing is looked for at other times."""
+    record, entries = logged_of_watch()
+    part = held_whole(entries[::2], record)
+    assert (part.missing, part.clock_s) == (len(entries) // 2, None)
 
 
 def test_what_a_watch_did_beside_tables_is_not_in_their_log() -> None:

@@ -454,14 +454,24 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ("2026-11-22T10:00:01.5000000Z", 1.5),
         ("2026/11/22 10:00:01.5000000", 1.5),
         ("2026-11-22T10:00:01+00:00", 1.0),
+        ("2026-11-22T12:00:01.5+02:00", 1.5),
+        ("2026-11-22 04:30:01-0530", 1.0),
         ("11/22/2026, 10:00:01.500 AM", 1.5),
         ("11/22/2026 10:00:01", 1.0),
         ("11/22/2026, 10:00:01 PM", 43_201.0),
     ],
 )
 def test_times(text: str, second: float) -> None:
-    """Times of all exports are UTC."""
+    """Times of all exports are UTC, unless they name their offset."""
     assert utc_seconds(text) == 1_795_341_600 + second
+
+
+def test_an_export_in_another_time_zone_is_refused(tmp_path: Path) -> None:
+    """Its lines would be of another hour."""
+    path = tmp_path / "log.csv"
+    path.write_text(csv_of("TimeGenerated [Local Time]", portal_time)(REQUESTS), encoding="utf-8")
+    with pytest.raises(SetupError, match="the times of the log are in Local Time: export it in"):
+        convert(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-11-22", "2026-13-40T10:00:00Z"])
