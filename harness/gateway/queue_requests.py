@@ -141,7 +141,9 @@ class QueueDialect(XmlDialect):
         if asked.receives:
             return in_xml(200, made, "<QueueMessagesList />")
         if asked.partition_key is not None and method in ("PUT", "DELETE"):
-            return GatewayAnswer(201 if method == "PUT" else 204, made)
+            # "Set Queue Metadata" and "Set Queue ACL" create nothing.
+            created = method == "PUT" and "comp=" not in request.target
+            return GatewayAnswer(201 if created else 204, made)
         if asked.partition_key is not None and method in ("GET", "HEAD"):
             return GatewayAnswer(200, made | {"x-ms-approximate-messages-count": "0"})
         return super().unstored(request)

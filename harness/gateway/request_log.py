@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
 
 _FLUSHED_EVERY_S = 0.5
+_SIGNATURE = re.compile(r"(?i)(?<=[?&]sig=)[^&]+")
+"""That of a SAS, a secret: the service writes it so too."""
 _CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
 
 
@@ -89,7 +92,7 @@ def _line(received: Received, status: int, answer: GatewayAnswer | None, now_s: 
             "statusText": text or "ClientOtherError",
             "durationMs": took_ms,
             "correlationId": "" if answer is None else answer.headers.get("x-ms-request-id", ""),
-            "uri": f"{request.scheme}://{request.host}{request.target}",
+            "uri": f"{request.scheme}://{request.host}{_SIGNATURE.sub('XXXXX', request.target)}",
             "protocol": request.scheme.upper(),
             "properties": {
                 "clientRequestId": headers.get("x-ms-client-request-id", ""),

@@ -227,4 +227,5 @@ def test_without_an_endpoint_blobs_are_acknowledged() -> None:
     assert found.tag == "EnumerationResults"
     methods = ("PUT", "GET", "HEAD", "DELETE")
     assert [answered(one, "?restype=container").status for one in methods] == [201, 200, 200, 202]
+    assert answered("PUT", "?restype=container&comp=metadata").status == 200
     assert answered("GET", "?restype=service&comp=stats").status == 501

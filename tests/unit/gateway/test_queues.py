@@ -328,6 +328,7 @@ def test_without_an_endpoint_messages_are_acknowledged() -> None:
     empty = answered("GET", "/messages")
     assert read_answer(get(), empty).returned == 0
     assert [answered(method, "").status for method in ("PUT", "DELETE")] == [201, 204]
+    assert [answered("PUT", f"?comp={of}").status for of in ("metadata", "acl")] == [204, 204]
     assert answered("GET", "?comp=metadata").headers["x-ms-approximate-messages-count"] == "0"
     assert answered("POST", "?comp=other").status == 501
 
