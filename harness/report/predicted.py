@@ -8,6 +8,7 @@ from harness.measure.record.findings import PredictionPart
 from harness.measure.record.record import RunRecord, share_sign
 from harness.model.figures import percent
 from harness.profile.checks.prediction import KeyRanges
+from harness.report.limits import limited_rates
 from harness.report.names import partition_name
 
 
@@ -37,13 +38,17 @@ class Predicted:
 def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
     """The shares predicted from mix and keys, and the measured shares of the same keys.
 
-    The share of a range is known only where the record counts all partitions separately.
+    They are of request units where the service charges them, else of entities. The share of a range
+    is known only where the record counts all partitions separately.
     """
-    prediction, everything = record.prediction, record.account.entities_per_s.mean
-    if prediction is None or everything <= 0:
+    prediction, units = record.prediction, record.request_units
+    if prediction is None or (record.endpoint.service.charges and units is None):
+        return ()
+    everything = (record.account.entities_per_s if units is None else units.per_s).mean
+    if everything <= 0:
         return ()
     parts = {part.key: part for part in record.partitions if not part.partition.whole_table}
-    measured = {key: part.entities_per_s.mean / everything for key, part in parts.items()}
+    measured = {key: limited_rates(part).mean / everything for key, part in parts.items()}
     shares = []
     if hot := prediction.hottest:
         name = f"partition {partition_name(hot)}"

@@ -277,7 +277,9 @@ class AuditPart(RecordPart):
 
 
 class PredictionPart(RecordPart):
-    """Predicted shares of the entities that operations count for, from 0 to 1.
+    """Predicted shares of the load, from 0 to 1: of the entities that operations count for.
+
+    Where the service charges request units, they are of these.
 
     Attributes:
         hottest: Name of the partition with the largest share; empty if every operation is a

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from harness.model.services.blobs import AZURE_BLOBS, AZURITE_BLOBS
-from harness.model.services.cosmos import COSMOS, COSMOS_EMULATOR
+from harness.model.services.cosmos import COSMOS, COSMOS_ALONE, COSMOS_EMULATOR
 from harness.model.services.queues import (
     AZURITE_QUEUES,
     QUEUE_GATEWAY,
@@ -22,7 +22,7 @@ SERVICES = (
     *(STORAGE, AZURITE, GATEWAY, GATEWAY_ALONE),
     *(AZURE_BLOBS, AZURITE_BLOBS),
     *(QUEUES, AZURITE_QUEUES, QUEUE_GATEWAY, QUEUE_GATEWAY_ALONE),
-    *(COSMOS, COSMOS_EMULATOR),
+    *(COSMOS, COSMOS_EMULATOR, COSMOS_ALONE),
 )
 USUAL = STORAGE
 """The service of a profile, a log or a host that tells nothing else."""
@@ -101,6 +101,7 @@ def service_throttling(
     ``in_units`` tells that its limits are in request units; ``keeps_writes``, that Azurite is
     there.
     """
-    models = (one for one in SERVICES if one.models_targets and one.keeps_writes is keeps_writes)
-    behind = (COSMOS_EMULATOR,) if in_units else models
-    return next((one for one in behind if one.server == server), None)
+    models = (one for one in SERVICES if one.models_targets)
+    behind = (COSMOS_EMULATOR, COSMOS_ALONE) if in_units else models
+    found = (one for one in behind if one.server == server and one.keeps_writes is keeps_writes)
+    return next(found, None)

@@ -37,3 +37,11 @@ COSMOS_EMULATOR = dataclasses.replace(
     # azure-data-tables takes any other name, and port 10002, for Table storage.
     sdk_host="localhost",
 )
+COSMOS_ALONE = dataclasses.replace(
+    COSMOS_EMULATOR,
+    name="cosmos-alone",
+    described="Stand-in for Cosmos DB, with nothing behind it",
+    keeps_writes=False,
+    origin="Stand-in for Cosmos DB, with nothing behind it.",
+    selectable=False,
+)

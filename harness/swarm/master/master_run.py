@@ -247,11 +247,12 @@ class MasterRun:
             observed = observe(
                 self.plan.profile, kind=self.accounts.kind, preparation=self.preparation
             )
-        self.prediction = observed.prediction
+        seen = observed.seen()
+        self.prediction = seen.shares if seen.charges is None else seen.charges.shares
         if self.aliases is not None:
-            self.prediction = _aliased(observed.prediction, self.aliases)
+            self.prediction = _aliased(self.prediction, self.aliases)
         self.partitions = tuple(map(self.aliases or str, observed.partitions))
-        if problem := refused_keys(observed.seen(), self.accounts.kind):
+        if problem := refused_keys(seen, self.accounts.kind):
             raise SetupError(problem)
 
     def take_report(self, worker: str, report: WorkerReport) -> None:

@@ -239,24 +239,22 @@ class Rehearsal:
 def found_gateway(run: MasterRun) -> FoundGateway | None:
     """The gateway that a run with -H on this machine meets; the run gets its kind.
 
-    Its answers have told that there is one. Who charges request units is not asked, and a gateway
-    before another machine is not Azurite.
+    Its answers have told that there is one. Of one that charges request units the answers tell what
+    a run is held to, and a gateway before another machine is not Azurite.
     """
     first, *others = run.accounts
-    if others or run.plan.embedded or first.remote or first.kind.charges:
-        return None
-    if not first.behind_gateway:
+    if others or run.plan.embedded or first.remote or not first.behind_gateway:
         return None
     trusted = trust_context(os.environ) if first.url.startswith("https") else None
     found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}", trusted)
-    if found is None or found.limits.units is not None:
+    if found is None:
         return None
     keeps_writes = found.before != NO_UPSTREAM
     kind = found.limits.service(first.kind.server, keeps_writes=keeps_writes)
     if kind is None or not on_this_machine(found.before):
         return None
     run.recognise(Accounts((as_kind(first, kind),)))
-    return found
+    return None if kind.charges else found
 
 
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:

@@ -13,6 +13,7 @@ from harness.measure.record.whatif import SchemePart
 from harness.measure.verdict.failures import MIXED_FROM
 from harness.measure.verdict.ranking import (
     THROTTLED_NOISE,
+    is_even,
     marked,
     met_at,
     met_if_it_lasts,
@@ -307,12 +308,14 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
     most = _read_by_queries(traffic)
     spread = today if rows is None else rows
     why = needs_more(spread.found, spread.part) if spread.throttled else ""
+    besides = [f"Besides, {why}."] if why else []
     if evidence.splitting is not None and not evidence.aliased:
         return (
             "None of the tried keys helps and keeps the rows of each transaction in one partition.",
-            [f"Besides, {why}."] if why else [],
+            besides,
         )
-    if why:
+    # Of one hot physical partition the provisioned throughput is not the limit.
+    if why and is_even(spread.found, spread.part):
         fewer = f"or ask for fewer rows: {most}." if most else "or send fewer requests."
         whose, more = "the account is", "Use several accounts"
         if spread.found.physical is not None:
@@ -325,23 +328,24 @@ def _no_key(evidence: KeyEvidence) -> tuple[str, list[str]]:
         share, names = hot
         return f"No key helps: {share}.", [
             f"Even with a partition for every row, {names} would be as hot: a row is in one "
-            "partition. Spread it over several rows, or keep it in a cache."
+            "partition. Spread it over several rows, or keep it in a cache.",
+            *besides,
         ]
     if evidence.aliased:
-        return _ALIASES, []
+        return _ALIASES, besides
     if most and not evidence.each_row_helps:
         return (
             f"{most[:1].upper()}{most[1:]}: they are the load.",
-            ["No other key makes them read less: ask for fewer rows, or keep results in a cache."],
+            ["No other key makes them read less: ask for fewer rows, or cache results.", *besides],
         )
     tried = counted(evidence.tried, "other key was", "other keys were")
     some = evidence.simulated < evidence.tried
     of_these = f", of which the best {evidence.simulated} were calculated" if some else ""
-    why = (
+    others = (
         f"{tried} tried{of_these}. Each {'of these ' if some else ''}breaks something, makes the "
         "queries read the whole table, or is no better than today's by more than noise."
     )
-    return "No key made of the parts of today's keys helps.", [why]
+    return "No key made of the parts of today's keys helps.", [others, *besides]
 
 
 def _read_by_queries(traffic: TableTraffic) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measure.record.findings import PredictionPart
-from harness.measure.record.measured import PartitionPart
+from harness.measure.record.measured import PartitionPart, RatesPart, RequestUnitsPart
 from harness.measure.record.record import RunRecord
 from harness.model.partition import Partition
 from harness.profile.checks.observed import observe
@@ -191,6 +191,11 @@ def record(rates: dict[str, float], *, folded: bool = False) -> RunRecord:
     return altered(run, **found, prediction=PREDICTION)
 
 
+def units(per_s: float) -> RequestUnitsPart:
+    """Request units at this mean rate."""
+    return RequestUnitsPart(per_s=RatesPart(mean=per_s))
+
+
 PREDICTION = PredictionPart(
     hottest="b",
     hottest_share=0.4,
@@ -206,6 +211,20 @@ def test_measured_shares_stand_beside_predicted_ones() -> None:
     partition, keys = predicted_shares(record({"a": 30.0, "b": 50.0, "c": 15.0, "z": 5.0}))
     assert partition.sentence == "partition b: 40% predicted, 50% measured"
     assert keys.sentence == "keys a to b: 70% predicted, 80% measured"
+
+
+def test_request_units_stand_beside_predicted_request_units() -> None:
+    """What the service charges is the load of a run at Cosmos DB, whatever entities count."""
+    run = record({"a": 90.0, "b": 10.0})
+    parts = zip(run.partitions, (20.0, 60.0), strict=True)
+    charged = [one.model_copy(update={"request_units": units(of)}) for one, of in parts]
+    endpoint = run.endpoint.model_copy(update={"kind": "cosmos"})
+    known = {"partitions": tuple(charged), "request_units": units(80.0), "endpoint": endpoint}
+    run = run.model_copy(update=known)
+    partition, keys = predicted_shares(run)
+    assert partition.sentence == "partition b: 40% predicted, 75% measured"
+    assert keys.sentence == "keys a to b: 70% predicted, 100% measured"
+    assert predicted_shares(run.model_copy(update={"request_units": None})) == ()
 
 
 def test_queries_over_several_partitions_are_in_no_range() -> None:

@@ -113,6 +113,21 @@ def test_throughput_that_is_used_up_is_named_and_no_key(tmp_path: Path) -> None:
     )
 
 
+def test_one_hot_row_is_named_before_the_throughput(tmp_path: Path) -> None:
+    """Of 400 reads a second 240 are of one row: two physical partitions are hardly used."""
+    keys = ["hot" if at % 5 < 3 else f"p{at % 50}" for at in range(2000)]
+    rows = [traced(Kind.POINT_QUERY, key, "r", at_ms=at * 5 // 2) for at, key in enumerate(keys)]
+    trace = trace_of(tmp_path / "uneven.parquet", rows)
+    (tmp_path / "few.toml").write_text(
+        "[cosmos]\nprovisioned_ru_per_s = 300\nphysical_partitions = 3\n"
+    )
+    question = Question(limits=load_limits(tmp_path / "few.toml"), limits_name="few")
+    (tmp_path / "scratch").mkdir()
+    [table] = advise(trace, question, tmp_path / "scratch", name="made").tables
+    assert table.headline == "No key helps: one row takes 60% of the load."
+    assert table.reason[-1].startswith("Besides, the busiest 10 s ask for")
+
+
 def test_one_row_is_not_said_to_have_more_than_its_partition(tmp_path: Path) -> None:
     """Of a long trace, its share is that of the busiest seconds."""
     found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
