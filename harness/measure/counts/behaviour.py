@@ -112,8 +112,10 @@ class Behaviour:
             if rank is None:
                 rank = table.keys.add(key)
             place = (client, name, key, operation.row_key)
-            for part in operation.parts or (operation,):
-                table.rows.add((key, part.row_key))
+            if result.outcome.succeeded or (kind.reads and result.outcome.regular):
+                # What was refused is no load of its row.
+                for part in operation.parts or (operation,):
+                    table.rows.add((key, part.row_key))
             if kind is _POINT_QUERY:
                 table.touched += 1
                 self._reads[place] = result.done_s
@@ -122,7 +124,7 @@ class Behaviour:
             elif kind is _TRANSACTION:
                 self._add_transaction(table, operation, rank, result.sent_s)
             else:
-                self._add_write(table, operation, rank, result.sent_s, place)
+                self._add_write(table, result, rank, place)
         if len(result.attempts) > 1:
             self.note_waits(result.attempts)
 
@@ -182,10 +184,9 @@ class Behaviour:
             table.writing += 1
             table.keys.add_row(rank, sent_s, operation.partition_key, written[0].row_key)
 
-    def _add_write(
-        self, table: _Table, operation: Operation, rank: int, sent_s: float, place: _Place
-    ) -> None:
-        kind, writes = operation.kind, self._writes
+    def _add_write(self, table: _Table, result: Result, rank: int, place: _Place) -> None:
+        operation, sent_s, writes = result.operation, result.sent_s, self._writes
+        kind = operation.kind
         writes["singles"] += 1
         second = int(sent_s)
         # A result of an earlier second counts in this one: its request took longer.
@@ -194,8 +195,9 @@ class Behaviour:
             self._second = second
         group = place[:3]
         row = place[3]
-        # Most groups stay alone: a set is made for the second row.
-        if self._open.setdefault(group, row) is not row:
+        # Most groups stay alone: a set is made for the second row. A row that is refused would undo
+        # its transaction.
+        if result.outcome.succeeded and self._open.setdefault(group, row) is not row:
             rows = self._open_rows.get(group)
             if rows is None:
                 rows = self._open_rows[group] = {self._open[group]}

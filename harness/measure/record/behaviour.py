@@ -60,7 +60,7 @@ class TableBehaviourPart(RecordPart):
         upserted: Rows inserted or updated, in transactions or not.
         batches: Transactions that only insert, 10 rows or more.
         touched: Point queries, updates, upserts and deletes, and transactions with one of them.
-        hottest_row: Operations that name the busiest row, at least.
+        hottest_row: Operations that name the busiest row and were not refused, at least.
         growth: 1 if inserts and upserts go to ever later PartitionKeys, -1 if to ever earlier
             ones, 0 if to several places, None if there were too few.
         dates: Whether PartitionKeys begin with a date.

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from harness.measure.record.enforced import LIMITS
+from harness.measure.record.enforced import LIMITS, partition_limit_of
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import AS_KNOWN, Evidence, best_over, named
@@ -314,7 +314,8 @@ def _where(evidence: Evidence, by: str) -> str:
     if most.request_units is not None:
         rate = f"{number(most.request_units.per_s.mean)} RU/s"
     elif by == "unknown" and limit is not None and not most.partition.whole_table:
-        own = None if enforced else most.partition.held_to(evidence.targets)
+        own = most.partition.held_to(evidence.targets)
+        own = own if partition_limit_of(enforced) is None else None
         held = f"limit of {number(limit)}" if own is None else own.named("partition")
         share = evidence.share_words(evidence.rate(most.entities_per_s), limit, most)
         rate += f", {share} of its {held}"

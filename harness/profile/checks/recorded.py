@@ -23,7 +23,7 @@ from harness.model.key_shapes import FEWEST_CREATED, growth_of, period_s, shapes
 from harness.model.key_tokens import tokens_of
 from harness.model.operation import BESIDE_ROWS, FOLDED, Kind
 from harness.model.physical_partitions import PhysicalPartitions
-from harness.model.target import UNKNOWN_THROUGHPUT
+from harness.model.target import UNKNOWN_THROUGHPUT, Throughput
 from harness.profile.checks.prediction import KeyRanges, longest_bytes
 from harness.profile.checks.seen import (
     ChargedKind,
@@ -110,7 +110,7 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
         return None
     units = record.request_units
     total = 0.0 if units is None else units.total
-    throughput = UNKNOWN_THROUGHPUT if profile is None else profile.endpoint.throughput
+    throughput = _throughput_of(record) if profile is None else profile.endpoint.throughput
     physical = PhysicalPartitions.even(throughput.fewest_partitions)
     by_physical = dict.fromkeys(range(len(physical)), 0.0)
     known = not record.redacted and record.partitions_folded is None
@@ -140,6 +140,16 @@ def measured_charges(record: RunRecord, profile: Profile | None) -> ChargesSeen 
         longest_row_key=None,
         largest_transaction=0,
     )
+
+
+def _throughput_of(record: RunRecord) -> Throughput:
+    """What was provisioned, by what the record holds its rates against."""
+    units, each = record.request_units, [part.request_units for part in _single(record)]
+    share = next((one.target for one in each if one is not None), None)
+    if units is None or units.target is None or share is None:
+        return UNKNOWN_THROUGHPUT
+    provisioned = units.target / max(1, len(record.accounts))
+    return Throughput(ru_per_s=provisioned, physical_partitions=round(provisioned / share))
 
 
 def _units_of(part: PartitionPart | OperationPart) -> float:
@@ -253,12 +263,12 @@ def _hot_row_share(record: RunRecord, design: KeyDesign | None, hottest: str) ->
     part = next((part for part in record.partitions if part.key == hottest), None)
     if part is None or not part.operations:
         return None
-    # A transaction names many rows at once. Operations that failed count no entities.
-    everything = max(part.entities, part.operations)
     if record.behaviour is not None:
         table = part.partition.table
         rows = [found.hottest_row for found in record.behaviour.tables if found.table == table]
-        return min(1.0, sum(rows) / everything)
+        return min(1.0, sum(rows) / part.entities) if part.entities else None
+    # A transaction names many rows at once. Operations that failed count no entities.
+    everything = max(part.entities, part.operations)
     types = {kind.kind: kind.type for kind in record.operations}
     named = [
         (types.get(kind), count)

@@ -315,7 +315,7 @@ class Seen:
         elif throttled and found == ["unknown"]:
             if self.charges is not None:
                 found = ["partition", "throughput"]
-            elif record.endpoint.service.throttles:
+            elif record.endpoint.service.throttles and record.enforced is None:
                 # An emulator has no servers, and what is in front of it has limits of its own.
                 found = ["partition" if self.one_throttled else "server"]
         elif not throttled and verdict.result not in _LIMITED and found != ["size"]:

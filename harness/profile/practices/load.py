@@ -175,7 +175,10 @@ def account_target(seen: Seen) -> Assessment | None:
         best = f"The best second had {number(wanted)} entities/s, {target}"
         if "account" not in seen.limits:
             return judge(best)
-        if share >= NEAR_FROM or seen.record.enforced is not None:
+        if seen.record.enforced is not None:
+            allows = f"the gateway allows {number(seen.record.enforced.account_per_s)}"
+            return offends(f"The best second had {number(wanted)} entities/s, and {allows}.")
+        if share >= NEAR_FROM:
             return offends(best)
         return offends(
             f"The account throttled far below its target. {best}",

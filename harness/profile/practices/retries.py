@@ -140,6 +140,9 @@ def non_retryable(seen: Seen) -> Assessment | None:
         return None if seen.profile is not None else untold(f"What was sent again {MISSING}")
     in_vain = seen.record.behaviour.waits.in_vain
     if not in_vain:
-        return fine("No request was sent again after an answer such as 400 or 403.")
+        return fine(
+            "No request was sent again under its x-ms-client-request-id after an answer such as "
+            "400 or 403."
+        )
     requests = counted(in_vain, "request")
     return offends(f"{requests} sent again after an answer such as 400 or 403 failed for nothing.")

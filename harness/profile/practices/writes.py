@@ -65,7 +65,7 @@ def _could_have_been(seen: Seen, writes: WritesPart, others: str) -> Assessment:
         return fine("Every write was in a transaction.")
     share = writes.saved / writes.singles
     together = share_of(writes.together, writes.singles, "single write")
-    whose = "" if seen.unobserved else " of the same client"
+    whose = "" if seen.unobserved else " of the same user agent"
     why = (
         f"{'About ' if seen.unobserved else ''}{together} went to the same partition as others"
         f"{whose} in the same second. "
@@ -111,7 +111,7 @@ def _read_first(writes: WritesPart) -> Assessment:
     number = share_of(writes.read_first, writes.singles, "single write")
     judge = offends if writes.read_first >= _OFTEN * writes.singles else consider
     return judge(
-        f"{number} followed a read of the same entity by the same client within a second, and "
+        f"{number} followed a read of the same entity by the same user agent within a second, and "
         "named no ETag: two requests for one write, and another client may write in between."
         f"{etags}",
         change="Use insert-or-merge or insert-or-replace. If the new value depends on the old one, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.measure.counts.behaviour import MOST_QUERIES, MOST_TABLES, Behaviou
 from harness.measure.counts.key_sample import SIZE
 from harness.measure.record.behaviour import BehaviourPart, QueriesPart
 from harness.model.operation import WHOLE_TABLE, KeyRange, Kind, Operation, transaction
-from harness.model.outcome import Result
+from harness.model.outcome import Result, outcome_of
 from tests.support.behaviour import attempt, counted, insert, query, result, write
 
 Change = dict[str, Any]
@@ -55,6 +56,17 @@ def test_clients_cannot_share_a_transaction() -> None:
     for client in ("one", "two", "two"):
         behaviour.add(result(insert("p", client)), client)
     assert behaviour.part().writes.together == 0
+
+
+@pytest.mark.parametrize("status", [404, 409, 412, 503])
+def test_refused_writes_could_not_be_a_transaction(status: int) -> None:
+    """They would have undone the others, and are no load of their row."""
+    refused = dataclasses.replace(
+        result(insert("p"), attempt(0.0, status)), outcome=outcome_of(status, "ServerBusy")
+    )
+    part = counted([refused, result(insert("p", "other"), at_s=0.1)])
+    assert (part.writes.singles, part.writes.together) == (2, 0)
+    assert part.tables[0].hottest_row == 1
 
 
 def test_transactions_are_counted_with_their_rows() -> None:

@@ -207,9 +207,14 @@ def test_an_emulator_does_not_balance(kind: Service) -> None:
 def throttled_row() -> RunRecord:
     """The record of an application whose clients write one row, and are throttled meanwhile."""
     row = write(Kind.UPSERT_MERGE, "p", "total")
+    served, busy = attempt(0.0), attempt(0.0, 503, code="ServerBusy")
     return measured(
         [
-            result(row, attempt(n / 50, 204 if n % 9 else 503, code="" if n % 9 else "ServerBusy"))
+            result(
+                row,
+                dataclasses.replace(served if n % 9 else busy, sent_s=served.sent_s + n / 50),
+                entities=int(n % 9 > 0),
+            )
             for n in range(900)
         ]
     )
