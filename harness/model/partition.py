@@ -58,11 +58,9 @@ class Partition(NamedTuple):
         """The partition that counts know by ``name``, as of `Operation.partition`."""
         if is_beside(name) and "/" in name:
             return cls(*name.split("/", 1))
-        table, slash, key = name.rpartition("/")
-        # No PartitionKey contains a slash, but that of the whole table is one.
-        if slash and not key and (not table or table.endswith("/")):
-            return cls(table.removesuffix("/"), WHOLE_TABLE)
-        return cls(table, key)
+        table, slash, key = name.partition("/")
+        # The name of the first table is empty, and `WHOLE_TABLE` a slash.
+        return cls(table, key) if table and slash else cls("", name)
 
     @property
     def name(self) -> str:

@@ -32,6 +32,11 @@ def test_a_name_is_that_of_one_partition(table: str, key: str) -> None:
     assert partition.whole_table == (key == WHOLE_TABLE)
 
 
+def test_a_key_that_a_service_refuses_stays_in_its_table() -> None:
+    """An application may send a key with a slash, which has no table of its own."""
+    assert Partition.named("orders/a/b") == ("orders", "a/b")
+
+
 @given(key=st.text(), accounts=st.integers(min_value=1, max_value=50))
 def test_every_key_has_one_account(key: str, accounts: int) -> None:
     """Any key, of any characters, has an account of those there are, and always the same one."""
