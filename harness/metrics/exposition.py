@@ -221,10 +221,12 @@ class RunState(Collector):
             ("partition",),
         )
         yield families.value("aztables_users", "Simulated users.", exposed.users)
-        yield families.value("aztables_workers", "Processes that generate load.", exposed.workers)
+        what = "Processes that generate load; of a watch those that meter it."
+        yield families.value("aztables_workers", what, exposed.workers)
         yield families.gauge(
             "aztables_generator_cpu_percent",
-            "CPU of a process that generates load in its last second, in percent of one core.",
+            "CPU of a process that generates or meters load in its last second, in percent of one "
+            "core.",
             (((showable(name),), cpu) for name, cpu in exposed.cpu_percent.items()),
             ("worker",),
         )
@@ -256,7 +258,7 @@ def _load(families: Families, load: LoadState) -> Iterator[Metric]:
     for name, text, value in (
         ("offered_entities_per_second", "Requested entities per second", load.offered_per_s),
         ("operations_waiting", "Operations that are due and not sent", load.waiting),
-        ("operations_in_flight", "Operations that are sent and not answered", load.in_flight),
+        ("operations_in_flight", "Operations that were sent and have not ended", load.in_flight),
         ("billable_transactions_limit", "Billable transactions of the run at most", limit),
         ("billable_transactions_left", "Billable transactions that remain until the limit", left),
     ):

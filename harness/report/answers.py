@@ -82,9 +82,9 @@ def attempts_words(record: RunRecord) -> tuple[str, str]:
     each = ended / counts.operations if counts.operations else 0.0
     requests = f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')}"
     requests += f" ({per_operation(each)} per operation)"
-    if in_flight:
+    if counts.in_flight:
         operations = counted(counts.in_flight, "operation")
-        requests += f"; {in_flight:,} more for {operations} still in flight"
+        requests += f"; {f'{in_flight:,} more for ' * bool(in_flight)}{operations} still in flight"
     refused = f"throttled: {sum(throttled.values()):,} ({percent(record.throttled_ratio)})"
     if record.enforced is not None and record.enforced.refused_words:
         refused += f"; the gateway refused {record.enforced.refused_words}"

@@ -88,12 +88,10 @@ def application_cost(record: RunRecord, watched: WatchedPart) -> list[tuple[str,
     billable = counted(watched.passed, "transaction")
     if watched.over_budget:
         billable += f"; {watched.over_budget:,} requests over the budget were refused"
+    each = (cpu.cpu_percent_mean, cpu.cpu_percent_max, cpu.machine_percent_max)
+    used = "busiest thread {} of one core on average, peak {}; machine peak {}"
     return [
-        (
-            "application",
-            f"busiest thread {of_core(cpu.cpu_percent_mean)} of one core on average, peak "
-            f"{of_core(cpu.cpu_percent_max)}; machine peak {of_core(cpu.machine_percent_max)}",
-        ),
+        ("application", used.format(*map(of_core, each)) if each[-1] else "CPU unknown"),
         ("gateway", f"CPU {of_core(watched.gateway_cpu_percent)} of one core on average"),
         (
             "bytes",

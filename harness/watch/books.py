@@ -23,8 +23,9 @@ from typing import NamedTuple
 from harness.measure.counts.behaviour import Behaviour, is_hopeless
 from harness.measure.counts.ledger import Delta, Ledger
 from harness.measure.counts.tally import add_counts
+from harness.measure.record.origin import ClientPart
 from harness.model.operation import FOLDED, Operation
-from harness.model.outcome import SUCCESS, Attempt, Outcome, Result, classify, is_repeated
+from harness.model.outcome import SUCCESS, Attempt, Fault, Outcome, Result, classify, is_repeated
 from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
 from harness.trace.operations import TracedParts, TracedQuery
 from harness.trace.recorder import Recorder
@@ -33,9 +34,9 @@ MOST_HOPELESS = 1_000
 MOST_CLIENTS = 20
 
 Identity = tuple[str, str, str]
-"""What a repeated request has in common with the first one: ``x-ms-client-request-id``, method and
-target. An application may use one id for several operations, so that the id alone is not enough.
-Without an id it begins with an empty text."""
+"""What a repeated request has in common with the first one: ``x-ms-client-request-id``, method,
+target, and rows that the target does not name. An application may use one id for several
+operations, so that the id alone is not enough. Without an id it begins with an empty text."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -78,6 +79,12 @@ class WatchTally:
             client = FOLDED
         self.clients[client] = self.clients.get(client, 0) + count
 
+    @property
+    def client_parts(self) -> tuple[ClientPart, ...]:
+        """Those with the most requests first."""
+        ordered = sorted(self.clients.items(), key=lambda item: -item[1])
+        return tuple(ClientPart(user_agent=agent, requests=count) for agent, count in ordered)
+
 
 class Course(NamedTuple):
     """What became of an operation of ``client`` so far, as if its last attempt had ended it.
@@ -88,6 +95,11 @@ class Course(NamedTuple):
     result: Result
     client: str
     detail: TracedQuery | TracedParts | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether the client closed its connection before the last attempt had its answer."""
+        return self.result.attempts[-1].fault is Fault.READ_TIMEOUT
 
     def followed_by(self, later: Course) -> Course:
         """The same operation after its next attempt; those before that are counted already.
@@ -141,13 +153,15 @@ class Books:
         self.behaviour = Behaviour()
         # Operations that may be sent again, in the order of their last attempts.
         self.pending: dict[Identity, Course] = {}
+        self.latest_s = 0.0
+        """When the latest request arrived, of whatever kind, UTC."""
         # The latest requests with an answer that no retry changes.
         self._hopeless: dict[Identity, None] = {}
 
     @property
     def attempts_in_flight(self) -> int:
-        """The attempts of the operations that may be sent again."""
-        return sum(len(course.result.attempts) for course in self.pending.values())
+        """The counted attempts of the operations that may be sent again."""
+        return sum(len(one.result.attempts) - one.left for one in self.pending.values())
 
     def add(self, course: Course, identity: Identity | None) -> None:
         """Count one attempt.
@@ -163,11 +177,13 @@ class Books:
             ledger.note_due()
             ledger.note_sent()
         else:
+            self._count_left(earlier)
             course = earlier.followed_by(course)
         if (attempt.status == 0 or attempt.status >= 400) and is_repeated(attempt):
             assert identity is not None
             if identity[0]:
-                ledger.add_attempt(course.result.operation, attempt)
+                if not course.left:
+                    ledger.add_attempt(course.result.operation, attempt)
                 self.pending[identity] = course
                 if len(self.pending) > MOST_PENDING:
                     self._give_up(next(iter(self.pending)))
@@ -189,9 +205,13 @@ class Books:
             self._give_up(identity)
 
     def finish(self) -> None:
-        """End every operation: nothing is sent again."""
-        for identity in tuple(self.pending):
-            self._give_up(identity)
+        """End the operations, but for those that were in flight when the application ended.
+
+        One that gives up an answer goes on with something: it sends a further request.
+        """
+        for identity, course in tuple(self.pending.items()):
+            if not course.left or course.result.done_s < self.latest_s:
+                self._give_up(identity)
 
     def open_window(self, start_s: float) -> None:
         """Measure latencies from ``start_s`` on, UTC."""
@@ -207,8 +227,15 @@ class Books:
     def _ledger_of(self, operation: Operation) -> Ledger:
         return self.untargeted if operation.kind.untargeted else self.ledger
 
+    def _count_left(self, course: Course) -> None:
+        """Count an attempt that its client left: the application went on."""
+        if course.left:
+            operation, attempts = course.result.operation, course.result.attempts
+            self._ledger_of(operation).add_attempt(operation, attempts[-1])
+
     def _give_up(self, identity: Identity) -> None:
         course = self.pending.pop(identity)
+        self._count_left(course)
         result = dataclasses.replace(course.result, reported=len(course.result.attempts))
         self._end(course._replace(result=result))
 

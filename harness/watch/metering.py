@@ -98,6 +98,7 @@ class MeteringReport:
         urls: Where it listens for each server.
         handed: Attempts to be joined with those that other processes saw.
         until_s: Every attempt that ended earlier is in this report or one before, UTC seconds.
+        latest_s: When the latest request arrived, likewise.
         in_flight: Operations that may be sent again, with ``attempts_in_flight``.
         trace: Blocks for the trace.
     """
@@ -106,6 +107,7 @@ class MeteringReport:
     counted: Drained
     handed: _Handed
     until_s: float
+    latest_s: float
     final: bool
     in_flight: int
     attempts_in_flight: int
@@ -123,6 +125,7 @@ class MeteringReport:
             counted=counted,
             handed=handed,
             until_s=now_s,
+            latest_s=books.latest_s,
             final=final,
             in_flight=len(books.pending),
             attempts_in_flight=books.attempts_in_flight,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness.endpoint.protocol.responses import charge_of, read_error, retry_after_s
 from harness.gateway.answers import GatewayAnswer
 from harness.gateway.counters import GONE, HALF, Disposition
-from harness.gateway.messages import Request
 from harness.gateway.operations import continuation_of, operation_of
 from harness.gateway.proxy import Received
 from harness.gateway.queue_requests import oldest_age_s
@@ -32,6 +31,8 @@ _LARGE_BYTES = 65_536
 _CLIENT_LENGTH = 120
 _NO_SCOPE = Scope.NONE
 _GET_MESSAGES = Kind.GET_MESSAGES
+_UNNAMED = (Kind.INSERT, Kind.TRANSACTION)
+"""Operations whose rows are not in the target: an application may use one id for several."""
 _RENEWS_ID = "azsdk-python-storage-"
 """Part of the user agents of SDKs that give each attempt an id of its own: queues and blobs."""
 
@@ -98,7 +99,7 @@ class Observer:
             # It did not reach the endpoint, so it is not billed.
             self._taken -= 1
         request = received.request
-        if request.client.ended_input and _identity(request)[0]:
+        if request.client.ended_input and _identity(received)[0]:
             # SDKs close their connection if they give up waiting, and only then.
             disposition = disposition._replace(sent=GONE)
         added = self._added
@@ -127,6 +128,7 @@ class Observer:
     ) -> None:
         request, asked = received.request, received.asked
         books = self.books
+        books.latest_s = max(books.latest_s, received.arrived_s)
         tally = books.tally
         tally.requests += 1
         if disposition.upstream:
@@ -141,7 +143,10 @@ class Observer:
         if kind is None:
             tally.others += 1
             return
-        if len(self._spelled) < MOST_TABLES:
+        if self._marks is not None:
+            # Other processes may have seen another spelling first.
+            asked = asked._replace(spelled=asked.table)
+        elif len(self._spelled) < MOST_TABLES:
             spelled = self._spelled.setdefault(asked.table, asked.spelled)
             if spelled != asked.spelled:
                 # Names of tables are case-insensitive.
@@ -184,12 +189,12 @@ class Observer:
         course = Course(result, client, detail)
         identity = None
         if self._marks is not None:
-            identity = _identity(request)
+            identity = _identity(received)
             if self._concerns_others(identity, attempt):
                 self._handed.append((identity, course))
                 return
         elif books.pending or not succeeded:
-            identity = _identity(request)
+            identity = _identity(received)
         books.add(course, identity)
 
     def _concerns_others(self, identity: Identity, attempt: Attempt) -> bool:
@@ -214,7 +219,7 @@ class Observer:
         self.books.expire(now_s)
 
     def finish(self) -> None:
-        """End every operation: nothing is sent again."""
+        """End the operations; see `Books.finish`."""
         self._count_added()
         self.books.finish()
 
@@ -229,12 +234,15 @@ def _succeeded(sent: str) -> bool:
     return sent.isdigit() and int(sent) < 400
 
 
-def _identity(request: Request) -> Identity:
+def _identity(received: Received) -> Identity:
     """What the attempts of an operation have in common; its id is empty if they have no such id."""
-    headers = request.headers
+    request, asked = received.request, received.asked
+    headers, target = request.headers, request.target
+    if asked.kind in _UNNAMED:
+        target = f"{target}\n{asked.rows}"
     renews = _RENEWS_ID in headers.get("User-Agent", "")
     name = "" if renews else headers.get("x-ms-client-request-id", "")
-    return name, request.method, request.target
+    return name, request.method, target
 
 
 def _failed(

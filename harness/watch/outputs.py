@@ -16,6 +16,7 @@ from harness.gateway.limits import GatewayLimits
 from harness.gateway.process import read_counters
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.enforced import EnforcedPart, moves_of, partition_limit_of, refusals_of
+from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import RunRecord
 from harness.metrics.exposition import Exposed, LoadState, RunCourse, RunLabels
 from harness.model.errors import SetupError
@@ -91,7 +92,7 @@ class LiveLine:
                 start=now - 1 - int(LIVE_EVERY_S), end=now - 1, latencies=False
             )
             overall = run.ledger.overall("service")
-            in_flight, clients = run.in_flight, len(run.tally.clients)
+            in_flight, clients = run.in_flight, run.tally.client_parts
         latest = overall.since(self._latency).view()
         self._latency = overall
         limit = partition_limit_of(run.enforced)
@@ -103,7 +104,7 @@ class LiveLine:
             held=snapshot.held(kind.targets, run.plan.throughput, limit),
             p99_ms=None if latest is None else latest.p99,
             in_flight=in_flight,
-            clients=clients,
+            senders=WatchedPart(clients=clients).senders,
             unit=kind.unit,
         )
 

@@ -21,10 +21,9 @@ from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.redaction import Aliases
 from harness.measure.counts.snapshot import Snapshot
 from harness.measure.record.enforced import EnforcedPart
-from harness.measure.record.origin import ClientPart, WatchedPart
+from harness.measure.record.origin import WatchedPart
 from harness.measure.record.record import EndpointPart, EntityPart, RunRecord
 from harness.measure.record.record_builder import (
-    NOTHING_UNFINISHED,
     Unfinished,
     assembled,
     broken_invariants,
@@ -71,7 +70,7 @@ class Circumstances:
     removed: Sequence[str] = ()
 
     def cause(self, unreadable: int) -> str:
-        """The likely causes and the options that help; ``unreadable`` requests were no HTTP."""
+        """The possible causes and the options that help; ``unreadable`` requests were no HTTP."""
         seen = []
         if self.failed:
             seen.append(f"The command failed ({self.failed}): see its own output")
@@ -96,9 +95,11 @@ class Circumstances:
             "--listen": self.at_emulator,
             "--tls": self.tls or self.proxy,
             "--proxy": self.proxy,
+            "trust": not (self.tls or self.proxy),
+            "ignored": not self.proxy,
         }
         possible = [text for option, text in _POSSIBLE.items() if not used.get(option)]
-        lead = "Other causes may be" if seen else "Likely causes"
+        lead = "Other causes may be" if seen else "Possible causes"
         return ". ".join([*seen, f"{lead}: {', '.join(possible)}"])
 
 
@@ -109,6 +110,9 @@ _POSSIBLE = {
     "--proxy": "an account and key of which the SDK makes the host (--proxy)",
     "--env": "a connection string in another variable than AZURE_STORAGE_CONNECTION_STRING "
     "(--env NAME)",
+    "trust": "an application that does not trust the gateway's certificate",
+    "ignored": "an application that ignores HTTPS_PROXY and HTTP_PROXY",
+    "none": "an application that sends none",
 }
 
 
@@ -203,9 +207,11 @@ class WatchedRun:
             if report.final:
                 self._final.add(process)
             if self.plan.processes > 1:
+                books = self._joining.books
+                books.latest_s = max(books.latest_s, report.latest_s)
                 self._joining.take(process, report.handed, report.until_s)
                 self._joining.join(self.plan.processes)
-                self._merge(self._joining.books.drain())
+                self._merge(books.drain())
             self._record_blocks(report.trace, report.until_s)
 
     def _record_blocks(self, blocks: Sequence[bytes], now_s: float, *, final: bool = False) -> None:
@@ -259,7 +265,7 @@ class WatchedRun:
 
     @property
     def in_flight(self) -> int:
-        """Operations that may be sent again."""
+        """Operations that may be sent again, or had no answer when the application ended."""
         reported = sum(report.in_flight for report in self._states.values())
         return reported + len(self._joining.books.pending)
 
@@ -326,11 +332,9 @@ class WatchedRun:
         verdict = judge(evidence)
         facts = evidence.facts()
         conditions = tuple(condition.evaluate(snapshot, facts) for condition in plan.conditions)
-        unfinished = NOTHING_UNFINISHED
-        if not over:
-            attempts = sum(one.attempts_in_flight for one in self._states.values())
-            attempts += self._joining.books.attempts_in_flight
-            unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
+        attempts = sum(one.attempts_in_flight for one in self._states.values())
+        attempts += self._joining.books.attempts_in_flight
+        unfinished = Unfinished(in_flight=self.in_flight, attempts_in_flight=attempts)
         named = {part.partition.table for part in snapshot.partitions}
         tables = [table for table in sorted(named) if table and not is_beside(table)]
         # Without conditions, a watch that is too short has not failed.
@@ -359,7 +363,7 @@ class WatchedRun:
             session=SESSION,
             ended_by=ended_by,
             workers=plan.processes,
-            invariants=broken_invariants(snapshot) if over and all_reported else (),
+            invariants=broken_invariants(snapshot, unfinished) if over and all_reported else (),
             redacted=self.aliases is not None,
             enforced=evidence.enforced,
             machine=this_machine(_PACKAGES),
@@ -380,10 +384,7 @@ class WatchedRun:
             unjoined=tally.unjoined,
             cause=self.cause,
             succeeded_after=dict(sorted(tally.succeeded_after.items())),
-            clients=tuple(
-                ClientPart(user_agent=client, requests=count)
-                for client, count in sorted(tally.clients.items(), key=lambda item: -item[1])
-            ),
+            clients=tally.client_parts,
             gateway_cpu_percent=gateway.cpu_percent_mean,
             gateway_busy_share=gateway.busy_share,
         )

@@ -80,7 +80,7 @@ def watched(snapshot: Snapshot, limit_per_s: float | None = None, **changes: Any
     throughput = Throughput(ru_per_s=18_000.0, physical_partitions=3)
     held = snapshot.held(PUBLISHED, throughput, limit_per_s)
     known: dict[str, Any] = {"elapsed_s": 75.0, "held": held, "p99_ms": None, "in_flight": 0}
-    return watch_line(snapshot, **known | {"clients": 2} | changes)
+    return watch_line(snapshot, **known | {"senders": "2 clients"} | changes)
 
 
 def test_what_a_run_says_while_it_goes_on() -> None:
@@ -94,7 +94,7 @@ def test_what_a_run_says_while_it_goes_on() -> None:
         "a step passed without an answer": taken(NOTHING_CAME, None),
         "a rate is confirmed": taken(CAME, None, confirming=True),
         "a limit is measured": taken(CAME, Limit.THROTTLED, measuring=True),
-        "a watch begins": watched(snapshot_of({}), clients=0),
+        "a watch begins": watched(snapshot_of({}), senders="0 clients"),
         "a watched application": watched(snapshot_of({"shop/p0": 1000}), limit_per_s=500.0),
         "a watched application in back-off": watched(
             snapshot_of({"shop/p0": 1000}, throttled_per_s=1), p99_ms=101.0, in_flight=3

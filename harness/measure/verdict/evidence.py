@@ -311,7 +311,7 @@ class Evidence:
 
     @cached_property
     def failures(self) -> Failures:
-        return failures_of(self.snapshot)
+        return failures_of(self.snapshot, watched=self.watched is not None)
 
     @property
     def reached(self) -> bool:

@@ -41,6 +41,7 @@ class Failures:
         alone: Names one of several partitions that nearly all failed attempts were for, or empty.
         full: Partitions that store no more, those with most such answers first; empty if most
             attempts failed for another reason.
+        watched: Whether they are those of an application, whose retries may not be known as such.
     """
 
     attempts: int
@@ -50,6 +51,12 @@ class Failures:
     refused: bool = False
     alone: str = ""
     full: tuple[str, ...] = ()
+    watched: bool = False
+
+    @property
+    def left(self) -> bool:
+        """Whether an application left most failed attempts before they had their answer."""
+        return self.watched and self.by_kind.get(Fault.READ_TIMEOUT, 0) * 2 > self.failed_attempts
 
     @property
     def failed_attempts(self) -> int:
@@ -99,6 +106,8 @@ class Failures:
             others = f" and {counted(more, 'other')}" if (more := len(self.full) - 1) else ""
             full = f"Partition {self.full[0]!r}{others} {agreed(len(self.full), 'is', 'are')} full"
             return f"{full}, and the service refuses what would add to it"
+        if self.left:
+            return "The application closes connections before it has its answers"
         if self.alone:
             # What other partitions answered came from the same endpoint.
             return f"{self.alone} {'are refused' if self.refused else 'fail'}"
@@ -129,8 +138,9 @@ class Failures:
         if not self.failed_operations:
             return f"{words}; retries hid all of these failures"
         operations = (
-            f"{self.failed_operations:,} of {counted(self.operations, 'operation')} failed for "
-            f"good ({percent(self.operation_ratio)}): {self._outcomes}"
+            f"{self.failed_operations:,} of {counted(self.operations, 'operation')} failed"
+            f"{'' if self.watched else ' for good'} ({percent(self.operation_ratio)}): "
+            f"{self._outcomes}"
         )
         return f"{words}; {operations}" if self.by_kind else operations
 
@@ -166,7 +176,7 @@ def _failed(attempts: Mapping[AttemptKey, int]) -> dict[AttemptKey, int]:
     }
 
 
-def failures_of(snapshot: Snapshot) -> Failures:
+def failures_of(snapshot: Snapshot, *, watched: bool = False) -> Failures:
     failed = _failed(snapshot.attempts)
     refused = sum(count for key, count in failed.items() if not outcome_of(*key[:2]).maybe_applied)
     by_kind = attempts_by_status(failed)
@@ -190,6 +200,7 @@ def failures_of(snapshot: Snapshot) -> Failures:
         },
         refused=refused * 2 > everything,
         alone=alone,
+        watched=watched,
         full=tuple(sorted(filter(full.__getitem__, full), key=lambda key: -full[key])),
     )
 

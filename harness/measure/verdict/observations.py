@@ -137,6 +137,9 @@ def likely_words(evidence: Evidence) -> str:
     """What may throttle partitions far below their target; empty where the run shows no cause."""
     if evidence.kind.models_targets and evidence.enforced is None:
         return "; the limits that the gateway enforces are not known"
+    if evidence.enforced is not None:
+        refused = evidence.enforced.refused_words or "none by a limit"
+        return f"; the gateway refused {refused}: the rest are faults, or come from behind it"
     if not evidence.kind.throttles:
         return (
             "; an emulator throttles nothing, and the limits of what is in front of it are unknown"
@@ -334,10 +337,10 @@ def _timed_out(evidence: Evidence) -> Iterator[str]:
             "way may have answered them"
         )
     if unanswered := attempts_answered(evidence.snapshot, 0, Fault.READ_TIMEOUT):
-        yield (
-            f"{counted(unanswered, 'attempt')} had no answer within the client's time-out, which "
-            "counts as a failure and not as throttling: the cause is unknown"
-        )
+        why = f"{counted(unanswered, 'attempt')} had no answer within the client's time-out"
+        if evidence.watched is not None:
+            why = f"the application left {counted(unanswered, 'attempt')} before the whole answer"
+        yield f"{why}, which counts as a failure and not as throttling: the cause is unknown"
 
 
 def _scopes(evidence: Evidence) -> str:
@@ -357,9 +360,10 @@ def _failed(evidence: Evidence) -> Iterator[str]:
         yield failures.described
     if failed := snapshot.outcomes.get(Outcome.THROTTLED):
         total = counted(failures.operations, "operation")
-        watched = evidence.watched
-        known = ", as far as retries are known" if watched and watched.unjoined else ""
-        yield f"{failed:,} of {total} failed for good because they were throttled every time{known}"
+        # An application may send a request again under another id.
+        known = "" if evidence.watched is None else ", as far as retries are known"
+        they = agreed(failed, "it was", "they were")
+        yield f"{failed:,} of {total} failed for good because {they} throttled every time{known}"
     for part in snapshot.operations:
         for outcome, status in REGULAR_STATUSES.items():
             share = part.outcomes.get(outcome, 0) / max(1, part.count)

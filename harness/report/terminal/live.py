@@ -126,12 +126,13 @@ def watch_line(
     held: Held | None,
     p99_ms: float | None,
     in_flight: int,
-    clients: int,
+    senders: str,
     unit: CountedUnit = ENTITIES,
 ) -> str:
     """The state of a watched application in one line, with figures as those of `Live`.
 
-    ``in_flight`` are operations that failed and may be sent again.
+    ``in_flight`` are operations that failed and may be sent again; ``senders`` says how many
+    clients there are.
     """
     units = None if snapshot.request_units is None else snapshot.request_units.per_s.mean
     parts = [
@@ -145,7 +146,7 @@ def watch_line(
         parts.append(f"p99 {milliseconds(p99_ms)} ms")
     if in_flight:
         parts.append(f"{in_flight:,} may be retried")
-    parts.append(counted(clients, "client"))
+    parts.append(senders)
     return " | ".join(parts)
 
 

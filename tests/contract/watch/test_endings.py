@@ -31,8 +31,8 @@ def conserved(record: dict[str, Any]) -> bool:
     counts = record["counts"]
     return (
         not record["invariants"]
-        and counts["due"] == counts["sent"] == counts["operations"]
-        and counts["in_flight"] == counts["attempts_in_flight"] == 0
+        and counts["due"] == counts["sent"] == counts["operations"] + counts["in_flight"]
+        and counts["attempts_in_flight"] == 0
         and sum(record["attempts_by_status"].values()) == counts["attempts"]
     )
 

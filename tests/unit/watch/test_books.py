@@ -44,6 +44,7 @@ class Together:
     def report(self, rank: int, at_s: float) -> None:
         """Take a report of one process, and what it hands over."""
         handed = self.observers[rank].hand_over()
+        self.joining.books.latest_s = max(one.books.latest_s for one in self.observers)
         self.joining.take(str(rank), handed, START_S + at_s)
         self.joining.join(len(self.observers))
 
@@ -126,7 +127,9 @@ def test_several_processes_count_as_one_would(steps: list[Step]) -> None:
     assert found.counts == expected.counts
     assert found.outcomes == expected.outcomes
     assert together.tally == alone.books.tally
-    assert found.counts.due == found.counts.sent == found.counts.operations
+    unfinished = len(together.joining.books.pending)
+    assert unfinished == len(alone.books.pending)
+    assert found.counts.due == found.counts.sent == found.counts.operations + unfinished
 
 
 def test_what_is_handed_over_is_read_as_it_was_written() -> None:
