@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.measure.record.whatif import SchemePart, WhatIfRecord
+from harness.measure.record.whatif import SchemePart, WhatIfRecord, peak_over
 from harness.measure.verdict.ranking import (
     is_even,
     marked,
@@ -20,7 +20,6 @@ from harness.model.figures import agreed, counted, duration, listed, number, per
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
 from harness.report.whatif_rows import (
     SchemeRow,
-    best_10s,
     first_limit_text,
     over_10s,
     rows,
@@ -135,7 +134,7 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
     if found.physical is not None:
         peaks, place = part.physical_peaks, "physical partition"
         served = f"the {limit} RU/s that it can serve"
-    peak = best_10s(peaks)
+    peak = peak_over(10, peaks)
     share = marked(part, percent(peak.per_s / found.partition_per_s))
     over = "" if found.seconds / found.rate >= 10 else f" ({over_10s(found)})"
     text = (
@@ -160,7 +159,7 @@ def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list
     headings += ["first limit"] if found.most_factor else []
     rows = []
     for part in in_order(found):
-        peak = best_10s(part.physical_peaks or part.partition_peaks)
+        peak = peak_over(10, part.physical_peaks or part.partition_peaks)
         texts = [
             str(part.rank),
             part.name,

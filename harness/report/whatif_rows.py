@@ -10,6 +10,7 @@ from harness.measure.record.whatif import (
     PeakPart,
     SchemePart,
     WhatIfRecord,
+    peak_over,
 )
 from harness.measure.verdict.ranking import billable_of, marked, met_if_it_lasts
 from harness.model.figures import duration, multiple, number, percent
@@ -126,10 +127,6 @@ def _peak_row(
     )
 
 
-def best_10s(peaks: Sequence[PeakPart]) -> PeakPart:
-    return next(peak for peak in peaks if peak.width_s == 10)
-
-
 def share_of(part: int, whole: int) -> str:
     return percent(part / whole) if whole and part else "0"
 
@@ -140,21 +137,21 @@ def _partitions(found: WhatIfRecord, part: SchemePart) -> str:
 
 def _hottest_share(found: WhatIfRecord, part: SchemePart) -> str:
     if not part.hot:
-        return "below 0.1%" if best_10s(part.partition_peaks).per_s else "n/a"
+        return "below 0.1%" if peak_over(10, part.partition_peaks).per_s else "n/a"
     hottest, sign = part.hot[0], ABOUT * part.price.scanned_is_lower_bound
     least, most = percent(hottest.at_least, sign), percent(hottest.at_most, sign)
     return least if least == most else f"{least} to {most}"
 
 
 def _hottest_name(found: WhatIfRecord, part: SchemePart) -> str:
-    peak = best_10s(part.partition_peaks)
+    peak = peak_over(10, part.partition_peaks)
     if MADE_UP in peak.partition:
         return "(not in the trace)"
     return partition_name(peak.partition) if peak.per_s else ""
 
 
 def account_10s(found: WhatIfRecord, part: SchemePart) -> float:
-    return best_10s(part.account_peaks).per_s
+    return peak_over(10, part.account_peaks).per_s
 
 
 def first_limit_text(found: WhatIfRecord, part: SchemePart) -> str:

@@ -7,6 +7,7 @@ limits: entities, or request units (RU) of Cosmos DB.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated
 
 from harness.measure.record.findings import IF_ANY, RecordPart
@@ -25,6 +26,11 @@ class PeakPart(RecordPart):
     per_s: float
     at_s: int
     partition: str = ""
+
+
+def peak_over(width_s: int, peaks: Sequence[PeakPart]) -> PeakPart:
+    """The one of ``peaks`` over a window of this width."""
+    return next(peak for peak in peaks if peak.width_s == width_s)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

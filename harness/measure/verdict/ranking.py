@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from harness.measure.record.whatif import PeakPart, PricePart, SchemePart, WhatIfRecord
+from harness.measure.record.whatif import PricePart, SchemePart, WhatIfRecord, peak_over
 from harness.measure.verdict.request_units import NEAR_FROM
 from harness.model.figures import agreed, counted, multiple, number, percent
 
@@ -111,7 +111,7 @@ def standing(part: SchemePart, *, recorded: bool = False) -> Standing:
         billable=least,
         billable_most=most,
         scanned=price.scanned,
-        hottest=_highest(peaks, 10),
+        hottest=peak_over(10, peaks).per_s,
     )
 
 
@@ -121,10 +121,6 @@ def billable_of(part: SchemePart) -> tuple[int, int]:
         return part.price.billable, part.price.billable
     least, most = part.draws
     return least.attempts, most.attempts
-
-
-def _highest(peaks: Sequence[PeakPart], width_s: int) -> float:
-    return next(peak.per_s for peak in peaks if peak.width_s == width_s)
 
 
 def by_account(part: SchemePart) -> float:
@@ -142,7 +138,9 @@ def needs_more(found: WhatIfRecord, part: SchemePart) -> str:
     if not physical and 2 * by_account(part) <= 1:
         return ""
     width_s, least = (10, NEAR_FROM * limit) if physical else (1, limit)
-    wanted, *others = (_highest(one.account_peaks, width_s) for one in (part, *found.schemes))
+    wanted, *others = (
+        peak_over(width_s, one.account_peaks).per_s for one in (part, *found.schemes)
+    )
     if not part.once.throttled or min(wanted, *others) < least:
         return ""
     asked = f"{marked(part, number(wanted))} {found.unit}/s"
@@ -158,8 +156,8 @@ def is_even(found: WhatIfRecord, part: SchemePart) -> bool:
     """Whether no physical partition of Cosmos DB is hot: no other keys would spread it better."""
     if found.physical is None:
         return True
-    even = _highest(part.account_peaks, 10) / found.physical.count
-    return _highest(part.physical_peaks, 10) <= _EVEN * even
+    even = peak_over(10, part.account_peaks).per_s / found.physical.count
+    return peak_over(10, part.physical_peaks).per_s <= _EVEN * even
 
 
 def marked(part: SchemePart, figure: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.measured import ABOUT
-from harness.measure.record.whatif import SchemePart
+from harness.measure.record.whatif import SchemePart, peak_over
 from harness.measure.verdict.failures import MIXED_FROM
 from harness.measure.verdict.ranking import (
     THROTTLED_NOISE,
@@ -191,7 +191,7 @@ def trade(trial: Trial, best: Trial) -> str:
 
 def _load(when: str, trial: Trial) -> str:
     found, part = trial.found, trial.part
-    peak = next(peak for peak in part.partition_peaks if peak.width_s == 10)
+    peak = peak_over(10, part.partition_peaks)
     served = marked(part, percent(peak.per_s / found.partition_per_s))
     hottest = Partition.named(peak.partition).key if peak.partition else ""
     hottest = "" if MADE_UP in hottest else hottest
@@ -362,7 +362,7 @@ def _hot_rows(rows: Trial, traffic: TableTraffic) -> tuple[str, str] | None:
 
     Of those that take most; None if none does.
     """
-    every = next(peak for peak in rows.part.account_peaks if peak.width_s == 10).per_s
+    every = peak_over(10, rows.part.account_peaks).per_s
     least = min(_ROW_SHARE, rows.found.partition_per_s / every) if every else 1.0
     hot = [one for one in rows.part.hot if one.at_least >= least]
     more = "at least " if len(hot) == len(rows.part.hot) > 1 else ""
