@@ -26,7 +26,7 @@ def other_answers(attempts: Mapping[str, int]) -> list[tuple[str, int]]:
     others = [
         (name, count)
         for name, count in attempts.items()
-        if count and not name.startswith("2") and not sum(throttled_by_status({name: 1}).values())
+        if count and not name.startswith("2") and not is_throttling(*answer_named(name))
     ]
     return sorted(others, key=lambda item: (-item[1], item[0]))
 
@@ -98,4 +98,4 @@ def tone_of(name: str) -> str:
     """``bad`` for a throttled response, ``faint`` for another that did not succeed, else empty."""
     if name.startswith("2"):
         return ""
-    return "bad" if sum(throttled_by_status({name: 1}).values()) else "faint"
+    return "bad" if is_throttling(*answer_named(name)) else "faint"
