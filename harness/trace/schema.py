@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from harness.model.entity import MOST_PROPERTIES
+from harness.model.outcome import Outcome
 
 ATTEMPTS = "STRUCT(status INTEGER, error_code VARCHAR, scope VARCHAR)[]"
 _QUERY = (
@@ -133,6 +134,8 @@ def part_of(properties: Sequence[str] = ()) -> str:
 
 
 FILES, PART = files(), part_of()
+WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
+"""The outcomes of operations that an application would send again, as a list."""
 
 
 def hashed(names: Sequence[str]) -> str:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.operation import WHOLE_TABLE, Kind
-from harness.model.outcome import Outcome
 from harness.trace.engine import Engine
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.schema import FILES, PART, columns, files
+from harness.trace.schema import FILES, PART, WANTED, columns, files
 
 MOST_TABLES = 20
 _MOST_KEYS = 2_000
@@ -27,7 +26,6 @@ WINDOW_S = 10
 BUSY_OPERATIONS = 20_000
 """Operations that candidates are screened with."""
 
-_WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
 _OF_TABLE = f"FROM {FILES} WHERE coalesce(table_name, '') = $table"
 _WINDOW = "epoch_ms(sent_at) // $window_ms"
 _TABLES = f"""
@@ -37,7 +35,7 @@ WITH counted AS (
         count(*) FILTER (partition_key IS NULL OR (
             row_key IS NULL AND kind NOT IN ('{Kind.QUERY}', '{Kind.TRANSACTION}'))) AS unknown,
         count(*) FILTER (kind = '{Kind.TRANSACTION}') AS transactions,
-        count(*) FILTER (outcome IN ({_WANTED})) AS failed,
+        count(*) FILTER (outcome IN ({WANTED})) AS failed,
         min(epoch_ms(sent_at)) AS first_ms, max(epoch_ms(sent_at)) AS last_ms
     FROM {FILES} GROUP BY ALL)
 SELECT name, sum(operations), coalesce(sum(entities), 0), sum(unknown), sum(transactions),
@@ -45,7 +43,7 @@ SELECT name, sum(operations), coalesce(sum(entities), 0), sum(unknown), sum(tran
     coalesce(max(last_ms) - min(first_ms), 0) / 1000
 FROM counted GROUP BY name ORDER BY max(entities) DESC, name LIMIT {MOST_TABLES + 1}
 """
-_FAILED = f"SELECT count(*) AS failed FROM {PART} AND outcome IN ({_WANTED})"
+_FAILED = f"SELECT count(*) AS failed FROM {PART} AND outcome IN ({WANTED})"
 _KEYS = f"""
 SELECT * FROM (SELECT DISTINCT partition_key, row_key {_OF_TABLE}
     AND partition_key IS NOT NULL AND partition_key <> '{WHOLE_TABLE}' AND row_key <> '')

@@ -15,10 +15,9 @@ import numpy as np
 
 from harness.measure.record.whatif import PricePart
 from harness.measure.verdict.ranking import Standing, breaks
-from harness.model.outcome import Outcome
 from harness.trace.operations import TracedQuery
 from harness.trace.reader import Trace
-from harness.trace.schema import PART, PROPERTIES, part_of
+from harness.trace.schema import PART, PROPERTIES, WANTED, part_of
 from harness.trace.whatif.digests import Array, digests_of
 from harness.trace.whatif.key_columns import Columns, KeyColumns, NewKeys, column_of
 from harness.trace.whatif.load_sums import MOST_SECONDS, SEVERAL, LoadSums, PartitionLoads
@@ -27,13 +26,12 @@ from harness.trace.whatif.scheme import PARTITION_KEY, Scheme
 
 _MOST_TRACKED = 50_000
 """Entities that are compared for collisions, and queries whose treatment is remembered."""
-_WANTED = ", ".join(f"'{outcome.value}'" for outcome in Outcome if outcome.wanted_again)
 
 _PLACE = """
     hash(table_name) AS "table", epoch_ms(sent_at) AS "at", partition_key AS "key"
 """
 _AMOUNT = f"""
-    (CASE WHEN entities = 0 AND outcome IN ({_WANTED}) THEN 1
+    (CASE WHEN entities = 0 AND outcome IN ({WANTED}) THEN 1
           ELSE coalesce(entities, 0) END)::DOUBLE AS amount
 """
 _SINGLES = f"""
@@ -46,7 +44,7 @@ SELECT "table", "at", "key", "number", "rows", unnest("rows") AS "row",
         / len("rows") AS amount
 FROM (
     SELECT {_PLACE}, row_number() OVER () AS "number", entities,
-        outcome IN ({_WANTED}) AS wanted,
+        outcome IN ({WANTED}) AS wanted,
         CASE WHEN len(parts) > 0 THEN parts ELSE [NULL] END AS "rows"
     FROM %s AND kind = 'transaction'
 ))
