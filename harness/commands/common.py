@@ -26,13 +26,13 @@ _TOLD_EVERY_S = 0.5
 Parsed = TypeVar("Parsed")
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """The type of an option whose value is a whole number in these bounds."""
+def whole_number(most: int) -> Callable[[str], int]:
+    """The type of an option whose value is a whole number from 1 on."""
 
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+        if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:20]) <= most:
             raise argparse.ArgumentTypeError(
-                f"must be a whole number from {least} to {most}, not {echoed(text)}"
+                f"must be a whole number from 1 to {most}, not {echoed(text)}"
             )
         return int(text)
 

@@ -82,7 +82,7 @@ class Watch:
         group.add_argument(
             "--billable-transactions",
             metavar="N",
-            type=whole_number(1, _MOST_TRANSACTIONS),
+            type=whole_number(_MOST_TRANSACTIONS),
             help="the watch ends after N requests; further ones are refused (403), not passed on",
         )
         group.add_argument(
@@ -131,7 +131,7 @@ class Watch:
         group.add_argument(
             "--processes",
             metavar="N",
-            type=whole_number(1, _MOST_PROCESSES),
+            type=whole_number(_MOST_PROCESSES),
             default=1,
             help="gateway processes that share the port (default: %(default)s)",
         )

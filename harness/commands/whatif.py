@@ -87,13 +87,13 @@ class WhatIf:
         )
         parser.add_argument(
             "--provisioned-ru-per-s",
-            type=whole_number(1, 10_000_000),
+            type=whole_number(10_000_000),
             metavar="RU",
             help="with --limits cosmos: what is provisioned (default: as in the limits)",
         )
         parser.add_argument(
             "--physical-partitions",
-            type=whole_number(1, 1000),
+            type=whole_number(1000),
             metavar="N",
             help="over how many physical partitions (default: as few as can have it)",
         )

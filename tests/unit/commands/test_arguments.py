@@ -36,14 +36,14 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["1", "64", "007"])
 def test_a_whole_number_has_bounds(text: str) -> None:
     """Both bounds are allowed."""
-    assert whole_number(1, 64)(text) == int(text)
+    assert whole_number(64)(text) == int(text)
 
 
 @pytest.mark.parametrize("text", ["0", "65", "-1", "1.0", "", " 1", "٣", "9" * 5000])
 def test_a_number_out_of_bounds_is_refused(text: str) -> None:
     """The message names the bounds, and repeats the value in short."""
     with pytest.raises(argparse.ArgumentTypeError) as refused:
-        whole_number(1, 64)(text)
+        whole_number(64)(text)
     assert str(refused.value).startswith("must be a whole number from 1 to 64, not ")
     assert len(str(refused.value)) < 200
 
