@@ -84,11 +84,10 @@ SLOWEST = (
     "tests/swarm/test_housekeeping.py",
     "tests/browser/test_strange_keys.py",
     "tests/browser/test_report_html.py",
-    # Of the tests without Locust the first four are long.
+    # Of the tests without Locust the first three have long tests.
     "tests/contract/watch/test_tutorial.py",
-    "tests/unit/profile/test_absurd_input.py",
-    "tests/contract/sessions/test_fuzz_answers.py",
-    "tests/unit/gateway/test_model.py",
+    "tests/contract/watch/test_endings.py",
+    "tests/contract/watch/test_counts.py",
     "tests/unit/trace/whatif/test_screening.py",
     "tests/unit/trace/test_hostile.py",
     "tests/unit/workload/scenarios/test_scenarios.py",

@@ -162,6 +162,7 @@ class ScriptedService:
         with contextlib.suppress(OSError):
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_side=True)
+                self._open.append(connection)
             self._converse(connection)
 
     def _converse(self, connection: socket.socket) -> None:

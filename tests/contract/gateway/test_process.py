@@ -213,10 +213,19 @@ def test_in_the_foreground_it_ends_at_a_signal(number: signal.Signals) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
-@pytest.mark.parametrize("module", ["harness.gateway.process", "harness.cli"])
-def test_only_the_gateway_itself_imports_what_a_server_needs(module: str) -> None:
-    """Every process of a run imports this, and each second of it is waited for."""
-    heavy = ("asyncio", "cryptography", "datasketches", "httptools", "numpy", "uvloop")
+OF_A_SERVER = ("asyncio", "cryptography", "datasketches", "httptools", "numpy", "uvloop")
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("harness.gateway.process", OF_A_SERVER),
+        ("harness.cli", OF_A_SERVER),
+        ("harness.watch.metering", ("azure.data.tables", "cryptography", "gevent")),
+    ],
+)
+def test_a_process_imports_only_what_it_needs(module: str, heavy: tuple[str, ...]) -> None:
+    """Each of a run or a watch imports one of these, and each second of it is waited for."""
     script = f"import sys, {module}\nprint([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
