@@ -24,7 +24,7 @@ from harness.model.services import BESIDE
 from harness.model.services.service import RAISED, CountedUnit
 from harness.model.target import indicative
 from harness.profile.load.registry import recorded_load
-from harness.profile.load.search import Limit, limit_words
+from harness.profile.load.search import Limit
 from harness.report.answers import loading_words
 from harness.report.columns import best_over, lasted_seconds
 from harness.report.limits import (
@@ -425,18 +425,10 @@ def step_result(step: StepPart) -> tuple[str, bool]:
     return step.failed if limit is None else limit.of_step, False
 
 
-def found(part: SearchPart, unit: CountedUnit) -> str:
+def search_cost(part: SearchPart) -> str:
+    """What a search cost; the verdict says what it found."""
     billed = sum(step.billable_transactions for step in part.steps)
-    cost = f"{counted(len(part.steps), 'step')}, {counted(billed, 'billable transaction')}"
-    if part.limit is not None:
-        return f"The limit is {limit_words(part.limit, unit.rate)}; {cost}."
-    if part.rate_per_s is None:
-        return f"No sustainable rate was found; {cost}."
-    least = "At least " if part.at_least else ""
-    confirmed = "confirmed" if part.confirmed else "not confirmed"
-    limit = _SEARCH_LIMITS.get(part.limited_by)
-    why = part.limited_by if limit is None else limit.described
-    return f"{least}{number(part.rate_per_s)} {unit.rate}, {confirmed}; {why}; {cost}."
+    return f"{counted(len(part.steps), 'step')}, {counted(billed, 'billable transaction')}."
 
 
 def audited(part: AuditPart) -> list[tuple[str, str]]:

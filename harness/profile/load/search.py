@@ -30,27 +30,24 @@ class Limit(enum.StrEnum):
 
     ``USERS``: latency did not grow, so that there were too few users to send more.
 
-    Attributes:
-        described: Why, as a part of a sentence.
-        of_step: The result of a step that failed, in a table.
+    ``of_step`` is the result of a step that failed, in a table.
     """
 
-    described: str
     of_step: str
 
-    CLIENT = "client-limited", "the generator was the limit", "generator"
-    USERS = "users", "more users may reach a higher rate", "few users"
-    THROTTLED = "throttled", "higher rates are throttled", "throttled"
-    NOT_HELD = "not-held", "higher rates are not reached", "not held"
-    LATENCY = "latency", "higher rates exceed the latency limit", "too slow"
-    FAILING = "failing", "requests fail otherwise than by throttling", "failing"
-    MAXIMUM = "maximum", "the maximum of the search was reached"
-    UNFINISHED = "unfinished", "the search did not end"
+    CLIENT = "client-limited", "generator"
+    USERS = "users", "few users"
+    THROTTLED = "throttled"
+    NOT_HELD = "not-held", "not held"
+    LATENCY = "latency", "too slow"
+    FAILING = "failing"
+    MAXIMUM = "maximum"
+    UNFINISHED = "unfinished"
 
-    def __new__(cls, value: str, described: str = "", of_step: str = "") -> Self:
+    def __new__(cls, value: str, of_step: str = "") -> Self:
         made = str.__new__(cls, value)
         made._value_ = value
-        made.described, made.of_step = described, of_step or value
+        made.of_step = of_step or value
         return made
 
 
@@ -178,7 +175,7 @@ class Search(Part):
                 f"{milliseconds(self.p99_ms)} ms"
             )
         if outcome.failed is Limit.FAILING:
-            return f"{achieved}, and {outcome.failed.described}"
+            return f"{achieved}, and requests fail otherwise than by throttling"
         throttled = f"{percent(outcome.throttled_ratio)} of attempts were throttled"
         if outcome.failed is Limit.NOT_HELD:
             return f"{achieved}, {throttled}, and latency grew with the load"

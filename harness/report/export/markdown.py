@@ -151,7 +151,7 @@ def _search(record: RunRecord) -> list[str]:
     ]
     shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.MARKDOWN)
     lines = _table("Search", ["step", "result"], shown, rows) or ["### Search", ""]
-    return [*lines[:2], text(sentences.found(part, record.endpoint.service.unit)), "", *lines[2:]]
+    return [*lines[:2], text(sentences.search_cost(part)), "", *lines[2:]]
 
 
 def _partitions(record: RunRecord) -> list[str]:

@@ -199,7 +199,7 @@ def _steps(record: RunRecord, page: Page) -> list[RenderableType]:
         page.section(
             f"search, {record.endpoint.service.unit.rate}",
             table_of(["step", wanted, achieved, "", *headings], rows),
-            Text(sentences.found(part, record.endpoint.service.unit)),
+            Text(sentences.search_cost(part)),
             Text(sentences.WHOLE_SEARCH, "dim"),
         )
     ]

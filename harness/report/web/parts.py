@@ -221,7 +221,6 @@ def _search(record: RunRecord, *, live: bool) -> str:
     if part is None:
         return ""
     shown = columns.columns_of(record, columns.STEP_COLUMNS, Output.HTML)
-    unit = record.endpoint.service.unit
     highest = max((step.rate_per_s for step in part.steps), default=0.0) or 1.0
     rows = []
     for place, step in enumerate(part.steps, 1):
@@ -230,9 +229,7 @@ def _search(record: RunRecord, *, live: bool) -> str:
         achieved = dataclasses.replace(achieved, share=step.achieved_per_s / highest)
         tone = "good" if passed else "bad"
         rows.append([Cell(str(place), "faint"), Cell(result, tone), wanted, achieved, *others])
-    notes = (
-        [sentences.WHOLE_SEARCH] if live else [sentences.found(part, unit), sentences.WHOLE_SEARCH]
-    )
+    notes = [*([] if live else [sentences.search_cost(part)]), sentences.WHOLE_SEARCH]
     return table_html(["step", "result"], shown, (), notes, last=rows)
 
 
