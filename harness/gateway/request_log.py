@@ -21,7 +21,6 @@ from harness.gateway.proxy import Meter, Received
 from harness.gateway.rules.counting import Count
 from harness.model.errors import SetupError, cut
 
-_FLUSHED_EVERY_S = 0.5
 _SIGNATURE = re.compile(r"(?i)(?<=[?&]sig=)[^&]+")
 """That of a SAS, a secret: the service writes it so too."""
 _CATEGORIES = {"GET": "StorageRead", "DELETE": "StorageDelete"}
@@ -39,10 +38,10 @@ class RequestLog(Meter):
 
     def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
         self._path, self._complain = path, complain
-        self._flushed_s = 0.0
         self._broken = False
         try:
-            self._file = path.open("ab")
+            # Who reads it meanwhile finds every request.
+            self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise SetupError(
                 f"{cut(str(path))} of --log cannot be written ({error.strerror or error})"
@@ -66,9 +65,6 @@ class RequestLog(Meter):
             return
         try:
             self._file.write(_line(received, int(status), answer, now_s))
-            if now_s >= self._flushed_s + _FLUSHED_EVERY_S:
-                self._flushed_s = now_s
-                self._file.flush()
         except OSError as error:
             self._broken = True
             self._complain(f"{self._path} ends here ({error.strerror or error})")

@@ -323,11 +323,12 @@ def agreement_with(
         return found
 
     found = read()
-    if record.watched is not None and not found.part("").agrees:
-        # Another clock of the service is believed if the log agrees then.
+    if record.watched is not None and not (part := found.part("")).agrees:
+        # Another clock of the service is believed if the log lacks less then.
         ahead_s = read(0.0, _FARTHEST_S).part("").clock_s
-        if ahead_s is not None and (at_clock := read(ahead_s, _SLACK_S)).part("").agrees:
-            return at_clock
+        if ahead_s is not None:
+            at_clock = read(ahead_s, _SLACK_S)
+            found = at_clock if at_clock.part("").missing < part.missing else found
     return found
 
 

@@ -350,6 +350,14 @@ def test_the_clock_of_a_service_is_found_without_ids(ahead_s: float) -> None:
     assert part.clock_s == pytest.approx(ahead_s, abs=0.1)
 
 
+def test_missing_lines_of_a_service_with_another_clock_are_few() -> None:
+    """Two of a hundred lines are missing: not those that its clock puts elsewhere."""
+    record, entries = logged_of_watch(5.0)
+    part = held_whole([one for place, one in enumerate(entries) if place % 50], record)
+    assert (part.missing, part.agrees) == (4, False)
+    assert part.clock_s == pytest.approx(5.0, abs=0.1)
+
+
 @pytest.mark.parametrize("ahead_s", [0.0, 5.0])
 def test_other_requests_near_a_watch_are_left_out(ahead_s: float) -> None:
     """Those of a minute before are of something else; those of another account are, too."""
