@@ -122,14 +122,17 @@ def _try(
         sends.close()
 
 
+STORES_NOTHING = (
+    "the entity that was just inserted is not there: this endpoint stores nothing, like a gateway "
+    "with --upstream none"
+)
+
+
 def _refused(endpoint: Endpoint, result: Result) -> str:
     if result.outcome.succeeded:
         return ""
     if result.outcome is Outcome.NOT_FOUND:
-        return (
-            "the entity that was just inserted is not there: this endpoint stores nothing, like a "
-            "gateway with --upstream none"
-        )
+        return STORES_NOTHING
     last = result.attempts[-1]
     if last.throttled:
         return f"throttled {len(result.attempts)} times ({last.status} {last.error_code})"

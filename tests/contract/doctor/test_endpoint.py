@@ -106,6 +106,14 @@ def test_a_gateway_is_told_from_what_is_behind_it(endpoint: Endpoint) -> None:
     assert "Azurite" in checks["kind"].text
 
 
+def test_a_run_works_at_a_gateway_that_stores_nothing() -> None:
+    """Its reads find nothing, which is a warning."""
+    with start_gateway(upstream="none", limits=limits_path("published")) as gateway:
+        found = examined(gateway.url)["permissions"]
+    assert found.status is Status.WARNING
+    assert "stores nothing" in found.text
+
+
 @pytest.mark.parametrize(
     ("token", "status", "words"),
     [("a", FAILED, "leads back to an earlier page"), ("%d", NOT_TRIED, "100 billable")],
