@@ -22,6 +22,7 @@ from harness.gateway.proxy import Received
 from harness.gateway.queue_requests import QueueDialect, is_about_messages
 from harness.gateway.rules.counting import Count
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.origin import WatchedPart
 from harness.model.operation import FOLDED
 from harness.model.outcome import Scope
 from harness.trace.logs.joining import JOINED_WITHIN_S, MOST_PENDING
@@ -342,6 +343,8 @@ def test_clients_are_bounded() -> None:
         end(observer, upsert(User_Agent=f"app/{number} {'x' * 500}"), "204")
     clients = observer.books.tally.clients
     assert len(clients) == MOST_CLIENTS + 1
+    parts = observer.books.tally.client_parts
+    assert WatchedPart(clients=parts).senders == f"more than {MOST_CLIENTS} clients"
     assert clients[FOLDED] == 5
     assert max(len(name) for name in clients) == 120
     other = WatchTally()

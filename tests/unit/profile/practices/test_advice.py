@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from harness.measure.counts.snapshot import Snapshot
+from harness.measure.record.enforced import EnforcedPart
 from harness.measure.record.record import RunRecord
 from harness.measure.verdict.evidence import Evidence
 from harness.model.operation import Kind
@@ -14,7 +15,7 @@ from harness.model.outcome import Fault, Scope
 from harness.model.services.cosmos import COSMOS
 from harness.model.services.service import Service
 from harness.model.services.storage import AZURITE, GATEWAY
-from harness.profile.checks.recorded import seen_in
+from harness.profile.checks.recorded import measured_charges, seen_in
 from harness.profile.practices.checklist import findings_of, with_advice
 from harness.profile.practices.practice import Severity
 from tests.support.behaviour import attempt, measured, result, write
@@ -254,6 +255,29 @@ def test_what_throttled_a_partition_is_not_called_its_own_limit(snapshot: Snapsh
     said = [finding.look.why for finding in found if finding.practice.name == "hot-partition"]
     assert all("throttled" not in why for why in said)
     assert snapshot is SERVED or said
+
+
+def test_faults_on_request_are_no_neighbouring_keys() -> None:
+    """A gateway that refused nothing by a limit says so, and no key is advised."""
+    limits = EnforcedPart(partition_per_s=1e9, account_per_s=1e9, server_per_s=1e9)
+    found = evidence(snapshot_of({"p0": 50, "p1": 50}, throttled_per_s=1), kind=GATEWAY)
+    found = dataclasses.replace(found, enforced=limits)
+    record = with_advice(recorded(found, enforced=limits))
+    assert "the gateway refused none by a limit" in record.verdict.sentence
+    assert "of its target of 2,000" in record.verdict.sentence
+    assert "hot-range" not in advised(record)
+
+
+def test_what_a_record_is_held_against_was_provisioned() -> None:
+    """A watch has no profile that says it, and its rates have targets all the same."""
+    record = kept("run-v1-cosmos.json")
+    charges = measured_charges(record, None)
+    assert charges is not None
+    assert record.request_units is not None
+    assert charges.throughput.ru_per_s == record.request_units.target
+    part = record.partitions[0].request_units
+    assert part is not None
+    assert charges.throughput.partition_ru_per_s == part.target
 
 
 def test_one_row_is_neither_split_by_keys_nor_batched() -> None:
