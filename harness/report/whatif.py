@@ -15,6 +15,7 @@ from harness.measure.verdict.ranking import (
     met_if_it_lasts,
     needs_more,
     price_of,
+    refused,
 )
 from harness.model.figures import agreed, counted, duration, listed, number, percent
 from harness.report.terminal.page import Cell, Page, bar, grid, table_of
@@ -148,7 +149,7 @@ def _load(found: WhatIfRecord, part: SchemePart) -> str:
             text += f", because a burst passes: {limit}"
         return text
     throttled = marked(part, percent(part.once.ratio))
-    return f"{text}, and {throttled} of the requests are throttled at first"
+    return f"{text}, and {throttled} of the requests are throttled at first, {refused(part)}"
 
 
 def ranking(found: WhatIfRecord) -> tuple[list[str], list[tuple[SchemePart, list[str], float]]]:

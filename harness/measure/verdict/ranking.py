@@ -195,6 +195,18 @@ def whose_limit(rule: str) -> str:
     return {ACCOUNT: "the account", "throughput": "a physical partition"}.get(rule, f"a {rule}")
 
 
+def refused(part: SchemePart) -> str:
+    """What refused the throttled requests, or most of them: ``by the limit of a server``."""
+    by_rule = part.once.by_rule
+    rule = max(by_rule, key=by_rule.__getitem__, default="partition")
+    most = "most of them " * (len([*filter(None, by_rule.values())]) > 1)
+    if rule == "moving":
+        return f"{most}while a partition moves to another server"
+    # The hottest partition may be far below its limit then.
+    all_of = ", which serves neighbouring keys together" if rule == "server" else ""
+    return f"{most}by the limit of {whose_limit(rule)}{all_of}"
+
+
 def price_of(part: SchemePart, before: SchemePart) -> list[str]:
     """What some keys cost more than other ones do in the same traffic, as clauses."""
     return _differences(part, before, saves=False)

@@ -9,7 +9,7 @@ from typing import Any
 from harness.gateway.limits import GatewayLimits
 from harness.measure.record.advice import KeyAnswer
 from harness.measure.record.measured import ABOUT
-from harness.measure.record.whatif import SchemePart, peak_over
+from harness.measure.record.whatif import peak_over
 from harness.measure.verdict.failures import MIXED_FROM
 from harness.measure.verdict.ranking import (
     THROTTLED_NOISE,
@@ -19,6 +19,7 @@ from harness.measure.verdict.ranking import (
     met_if_it_lasts,
     needs_more,
     price_of,
+    refused,
     savings_of,
     whose_limit,
 )
@@ -206,7 +207,7 @@ def _load(when: str, trial: Trial) -> str:
         throttled = "nothing is throttled"
     throttled += ", because a burst passes" * bool(met_if_it_lasts(found, part))
     if trial.throttled:
-        throttled += f", {_refused(part)}"
+        throttled += f", {refused(part)}"
     named = f", {echoed(hottest)}," if hottest else ""
     over = "on average" if found.seconds < peak.width_s * found.rate else "in the busiest 10 s"
     rate = marked(part, number(peak.per_s))
@@ -214,18 +215,6 @@ def _load(when: str, trial: Trial) -> str:
         f"{when} the hottest partition{named} has {rate} {found.unit}/s {over}, "
         f"{served} of what one serves{share}; {throttled}"
     )
-
-
-def _refused(part: SchemePart) -> str:
-    """What refused the requests, or most of them."""
-    by_rule = part.once.by_rule
-    rule = max(by_rule, key=by_rule.__getitem__, default="partition")
-    most = "most of them " * (len([*filter(None, by_rule.values())]) > 1)
-    if rule == "moving":
-        return f"{most}while a partition moves to another server"
-    # The hottest partition may be far below its limit then.
-    all_of = ", which serves neighbouring keys together" if rule == "server" else ""
-    return f"{most}by the limit of {whose_limit(rule)}{all_of}"
 
 
 def _first_limit(trial: Trial) -> str:
@@ -388,7 +377,7 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     traffic, best, rows = evidence.traffic, evidence.best, evidence.each_row
     said = []
     if best is not None and best.throttled:
-        still = f"{_share(best)} of the requests are still throttled, {_refused(best.part)}"
+        still = f"{_share(best)} of the requests are still throttled, {refused(best.part)}"
         most = _read_by_queries(traffic)
         said.append(f"{still}{most and f': {most}'}.")
     near = rows if best is not None and rows is not None and rows.factor < 2 * ENOUGH else None
