@@ -116,14 +116,15 @@ def word_of(values: Collection[str]) -> TokenPart:
 
 
 def number_of(values: Collection[str]) -> TokenPart:
-    lengths = {len(value) for value in values}
+    lengths, pattern = {len(value) for value in values}, "[0-9]+"
     if len(lengths) > 1:
         form, order = f"{min(lengths)} to {max(lengths)} digits", SortOrder.BROKEN
     else:
         length = lengths.pop()
         padded = length > 1 and any(value[0] == "0" for value in values)
         form, order = counted(length, "digit") + (", padded" if padded else ""), SortOrder.LATER
-    return TokenPart(TokenKind.NUMBER, "[0-9]+", form, order, number_value, int)
+        pattern = f"[0-9]{{{length}}}" if padded else pattern
+    return TokenPart(TokenKind.NUMBER, pattern, form, order, number_value, int)
 
 
 def _hexadecimal(values: Collection[str]) -> TokenPart | None:

@@ -151,7 +151,7 @@ class KeyShape:
         return [token.kind for token in self.tokens if token.varies] == [kind]
 
 
-def tokens_of(keys: Iterable[str] | Mapping[str, float]) -> KeyShape:
+def tokens_of(keys: Iterable[str] | Mapping[str, float], *, together: bool = False) -> KeyShape:
     """What ``keys`` look like, each once; of many, every n-th is looked at.
 
     Pure, and bounded by the length of the keys: no text makes it fail.
@@ -159,6 +159,7 @@ def tokens_of(keys: Iterable[str] | Mapping[str, float]) -> KeyShape:
     Args:
         keys: In the order in which they were written, if it is known; it can tell times from other
             numbers. A mapping says how many rows have each key.
+        together: Of keys of several layouts, what they have in common at the beginning and the end.
     """
     weights = keys if isinstance(keys, Mapping) else dict.fromkeys(keys, 1.0)
     looked = list(weights)
@@ -172,7 +173,7 @@ def tokens_of(keys: Iterable[str] | Mapping[str, float]) -> KeyShape:
         groups.setdefault(tuple(map(_class, row)), []).append(row)
     largest = sorted(groups.values(), key=_weight, reverse=True)[:_GROUPS]
     designed = [group for group in largest if _weight(group) >= _LEAST_GROUP * whole]
-    if not designed or sum(map(_weight, designed)) < _AGREEING * whole:
+    if together or not designed or sum(map(_weight, designed)) < _AGREEING * whole:
         designed = [rows]
     unsorted = falling >= _UNSORTED * len(looked)
     first, *others = (_shape(group, len(looked), whole, unsorted) for group in designed)

@@ -27,7 +27,7 @@ from harness.model.errors import echoed
 from harness.model.figures import agreed, counted, duration, listed, multiple, number, percent
 from harness.model.partition import MADE_UP, Partition
 from harness.trace.advise.candidates import BETWEEN, Candidate
-from harness.trace.advise.judging import ANY_RATE, ENOUGH, PLENTY, Trial
+from harness.trace.advise.judging import ANY_RATE, ENOUGH, PLENTY, Trial, helps
 from harness.trace.advise.traffic import MOST_TABLES, QueriedPart, TableTraffic
 from harness.trace.reader import Trace
 
@@ -384,13 +384,14 @@ def _stays_bad(evidence: KeyEvidence) -> list[str]:
     if near is not None and (hot := _hot_rows(near, traffic)):
         share, names = hot
         said.append(f"No key spreads a row, and {share}: {names}.")
-    if evidence.splitting is not None and (best is None or not best.far):
-        split = evidence.splitting.part.price.split
+    splitting = evidence.splitting
+    if splitting is not None and (best is None or (best.throttled and helps(splitting, best))):
+        split = splitting.part.price.split
         said.append(
             f"{counted(traffic.transactions, 'transaction')} "
             f"({percent(traffic.transactions / traffic.operations)} of the operations) "
             f"{agreed(traffic.transactions, 'ties', 'tie')} rows together. Buckets by row would "
-            f"help ({_share(evidence.splitting)} throttled), but "
+            f"help ({_share(splitting)} throttled), but "
             f"{percent(split / traffic.transactions)} of the transactions would be refused: write "
             "those rows one by one, or give rows of a transaction the same bucket."
         )

@@ -194,14 +194,24 @@ def _split(pair: tuple[str, str], compiled: Mapping[str, re.Pattern[str]]) -> di
 
 
 def _found(texts: Sequence[str], taken: Iterable[str], of_row: bool) -> _Layout | None:
-    """The layout of nearly all keys; None if there is none."""
+    """The layout of nearly all keys, or what layouts of RowKeys have in common; None without any.
+
+    Rows that belong together may begin alike, as an order and its lines. A PartitionKey is not
+    kept whole, so all of it has to be known.
+    """
     shape = tokens_of(texts)
+    if shape.others and of_row:
+        shape = tokens_of(texts, together=True)
     varying = [token for token in shape.tokens if token.varies]
     if not 0 < len(varying) <= _MOST_PARTS:
         return None
     known, tokens, before = set(taken), dict[str, KeyToken](), ""
     exact = simple = ""
     for token, after in itertools.zip_longest(shape.tokens, shape.tokens[1:]):
+        if "" in token.examples:
+            # What only some keys have.
+            exact, simple, before = exact + token.pattern, simple + ".*", ""
+            continue
         if not token.varies:
             before = token.examples[0]
             exact, simple = exact + token.pattern, simple + re.escape(before).replace("\\-", "-")
@@ -211,9 +221,12 @@ def _found(texts: Sequence[str], taken: Iterable[str], of_row: bool) -> _Layout 
         known.add(name)
         tokens[name] = token
         before = ""
-        ends = "." if after is None else f"[^{re.escape(after.examples[0][0])}]"
-        short = "[0-9]" if token.kind is TokenKind.NUMBER else ends
-        exact, simple = f"{exact}(?P<{name}>{token.pattern})", f"{simple}(?P<{name}>{short}+)"
+        follows = "" if after is None else after.examples[0][:1]
+        short = f"[^{re.escape(follows)}]+" if follows else ".+"
+        short = token.pattern if token.kind is TokenKind.NUMBER else short
+        exact, simple = f"{exact}(?P<{name}>{token.pattern})", f"{simple}(?P<{name}>{short})"
+    if not tokens:
+        return None
     compiled, easy = re.compile(exact), re.compile(simple)
     split = [match.groups() for text in texts if (match := compiled.fullmatch(text))]
     easily = [match.groups() for text in texts if (match := easy.fullmatch(text))]

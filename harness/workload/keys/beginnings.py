@@ -32,6 +32,7 @@ _ITEM = re.compile(
 )
 """A class of characters or a character, and how often."""
 _REPEATED = re.compile(r"[?*+{]")
+_ANYTHING_BEHIND = (").*", ")(?s:.*)")
 _CONTROL = range(0x7F, 0xA0)
 _SURROGATES = range(0xD800, 0xE000)
 _IN_NO_KEY = frozenset("/\\#?")
@@ -195,7 +196,8 @@ def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
     """What named groups of a regular expression begin with, in values that match it.
 
     Known are groups at places that the pattern fixes: behind characters and classes of characters
-    that are repeated so often, and behind a repeated class that ends at a character not in it.
+    that are repeated so often, and behind a repeated class that ends at a character not in it. The
+    last one may have anything behind it.
     """
     known: dict[str, Beginning] = {}
     if "|" in pattern:
@@ -222,6 +224,12 @@ def of_pattern(pattern: str, value: Beginning) -> dict[str, Beginning]:
             continue
         if group and pattern[position:] == ")":
             # To the end of the text.
+            return known
+        if group and pattern[position:] in _ANYTHING_BEHIND:
+            # All characters of the class.
+            while at < len(text) and re.fullmatch(item["one"], text[at]):
+                at += 1
+            known[group] = Beginning(text[start:at], whole=at < len(text))
             return known
         behind = _ITEM.match(pattern, position + (pattern[position : position + 1] == ")"))
         if behind is None or behind["literal"] is None or behind["more"] or behind["times"]:

@@ -25,6 +25,20 @@ def test_a_key_of_another_layout_leaves_the_whole_key_as_a_part() -> None:
     assert [part.name for part in found.of(row=False)] == ["partition_key"]
 
 
+def test_rows_of_several_layouts_have_a_common_beginning() -> None:
+    """An order and its lines; a PartitionKey is a part itself then."""
+    keys = [
+        (tenant, f"order-{one:05}{end}")
+        for one in range(50)
+        for tenant in ("a-1", "b")
+        for end in ("", "-line-1", "-line-2")
+    ]
+    found = understood(keys, [("b", ("order-00001", "order-00001-line-1"))])
+    assert [part.name for part in found.parts] == ["partition_key", "order"]
+    assert found.patterns == {"row_key": "order-(?P<order>[0-9]{5}).*"}
+    assert found.parts[1].tied()
+
+
 def test_what_differs_within_a_transaction_is_not_tied() -> None:
     """Rows of one order are written together; their lines differ."""
     together = [("tenant-1_2026-11", ("order-00001_line-0", "order-00001_line-1"))]

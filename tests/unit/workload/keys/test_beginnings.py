@@ -46,6 +46,8 @@ PATTERNS = (
     r"(?:A)(?P<one>.)",
     r"(?P<one>a)b|c(?P<two>.)",
     r"(?P<one>a{1,2})(?P<two>.*)",
+    r"(?P<one>[ab]+).*",
+    r".(?P<one>[^b]*)(?s:.*)",
 )
 
 
@@ -67,6 +69,9 @@ def test_groups_at_fixed_places_are_known() -> None:
     known = of_pattern(r"(?P<order>[^_]+)_(?P<line>\d+)", Beginning("o7_1"))
     assert known == {"order": Beginning("o7", whole=True), "line": Beginning("1")}
     assert of_pattern(r"(?P<one>[^_]+)_.*", Beginning("o7"))["one"] == Beginning("o7")
+    assert of_pattern(r"o(?P<one>[0-9]+).*", Beginning("o7")) == {"one": Beginning("7")}
+    known = of_pattern(r"o(?P<one>[0-9]+).*", Beginning("o7-"))
+    assert known == {"one": Beginning("7", whole=True)}
 
 
 @given(KEYS, KEYS, KEYS)
