@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema
+import psutil
 import pytest
 
 from harness.commands.schema import schema_of
@@ -159,7 +160,8 @@ def test_a_connection_past_the_gateway_is_seen() -> None:
             with server.accept()[0]:
                 assert application.is_connected_to("127.0.0.1", port)
                 assert not application.is_connected_to("127.0.0.1", port + 1)
-                assert application.children()
+                assert (below := application.children())
         finally:
             application.kill()
-        assert not application.children()
+        # A process is there for a moment after it was killed.
+        assert psutil.wait_procs(below, timeout=10)[1] == []
