@@ -30,6 +30,7 @@ from harness.profile.settings.schema import Profile
 from harness.trace.replay.preparation import Preparation
 from harness.trace.replay.source import ReplaySource
 from harness.workload.entity_factory import GROUP_PROPERTY, GROUPS, NUMBER_PROPERTY, wire_bytes
+from harness.workload.operation_source import OperationSource
 
 _MOST_KEYS = 5_000
 _MOST_ROWS = 1_000
@@ -388,86 +389,97 @@ def observe(
         try_out(source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0), profile)
     source = source_of(profile, run_id=EXAMPLE_RUN_ID, worker=0, preparation=preparation)
     try:
-        with own_mistakes(profile.scenario or ""):
-            loaded, count = thinned(source.partitions())
-        shares, grown = LoadShares(loaded), LoadShares(())
-        kind, charges = profile.endpoint.of(kind), None
-        _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
-        if kind.charges:
-            stored_bytes = source.loaded_entities * entity_bytes
-            throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
-            charges = ChargedLoad(loaded, entity_bytes, throughput)
-        keys: dict[str, TableKeys] = {}
-        stored = loaded
-        if preparation is not None:
-            # The trace has partitions that are only made by its operations.
-            stored, count = thinned(preparation.loaded_partitions())
-        for name in stored:
-            table, key = Partition.named(name)
-            keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
-        for operation in itertools.islice(source.loading(), _LOADING):
-            keys.setdefault(operation.table, TableKeys()).load_rows(operation)
-            if charges is not None:
-                charges.load(operation)
-        sent: dict[tuple[str, bool], Sent] = {}
-        writes = WriteOrder()
-        rows = BusiestRows()
-        on_partition: collections.Counter[str] = collections.Counter()
-        scans: collections.Counter[str] = collections.Counter()
-        stores = stores_of(profile, source)
-        parts = paused = 0
-        for task, operation in itertools.islice(dry_run(source, profile), sample):
-            if parts >= paused:
-                pause()
-                paused = parts + _PAUSE_EVERY
-            alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
-            sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
-            shares.add(operation, operation.entities_asked)
-            writes.add(task, operation)
-            table_keys = keys.setdefault(operation.table, TableKeys())
-            if charges is not None:
-                creates = table_keys.creates_row((operation.parts or (operation,))[0])
-                charges.add(operation, creates=creates, matching=matching_of(operation))
-            if new := table_keys.add(operation):
-                grown.add(operation, new)
-            on_partition[operation.partition] += len(operation.parts) or 1
-            asked = operation.key_range
-            if operation.kind is not Kind.QUERY:
-                for part in operation.parts or (operation,):
-                    rows.add((operation.partition, part.row_key))
-            elif (
-                operation.partition_key != WHOLE_TABLE
-                and asked.row_from is None
-                and asked.row_before is None
-                and operation.top is None
-            ):
-                # It scans more where its partition has more rows.
-                scans[operation.partition] += 1
-            parts += len(operation.parts) or 1
-            if parts > _MOST_PARTS:
-                break
-        prediction = exact_shares(profile) or shares.prediction()
-        hottest = max(on_partition.values(), default=1)
-        return Observed(
-            profile=profile,
-            kind=kind,
-            charges=charges,
-            prediction=prediction,
-            partitions=shares.busiest(EXACT_PARTITIONS),
-            hot_row_share=min(1.0, rows.most / (on_partition[prediction.hottest] or hottest)),
-            sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
-            keys=keys,
-            writes=writes,
-            tables=stores,
-            loaded_entities=source.loaded_entities,
-            loading_requests=kind.requests_of(source.loading_requests, count),
-            loaded_partitions=count,
-            grown=grown.prediction(),
-            scans=scans,
-            pointing=bool(getattr(source, "pointers", ()))
-            or any(label == "insert_copy" for label, _ in sent),
-        )
+        return _observed(profile, source, sample, kind, preparation, pause)
     finally:
         if isinstance(source, ReplaySource):
             # Else a part of the trace stays in memory, and a log as a temporary trace.
             source.close()
+
+
+def _observed(
+    profile: Profile,
+    source: OperationSource,
+    sample: int,
+    kind: Service,
+    preparation: Preparation | None,
+    pause: Callable[[], object],
+) -> Observed:
+    with own_mistakes(profile.scenario or ""):
+        loaded, count = thinned(source.partitions())
+    shares, grown = LoadShares(loaded), LoadShares(())
+    kind, charges = profile.endpoint.of(kind), None
+    _, entity_bytes = entity_sizes(profile, EXAMPLE_RUN_ID)
+    if kind.charges:
+        stored_bytes = source.loaded_entities * entity_bytes
+        throughput = dataclasses.replace(profile.endpoint.throughput, stored_bytes=stored_bytes)
+        charges = ChargedLoad(loaded, entity_bytes, throughput)
+    keys: dict[str, TableKeys] = {}
+    stored = loaded
+    if preparation is not None:
+        # The trace has partitions that are only made by its operations.
+        stored, count = thinned(preparation.loaded_partitions())
+    for name in stored:
+        table, key = Partition.named(name)
+        keys.setdefault(table, TableKeys(complete=len(stored) == count)).load(key)
+    for operation in itertools.islice(source.loading(), _LOADING):
+        keys.setdefault(operation.table, TableKeys()).load_rows(operation)
+        if charges is not None:
+            charges.load(operation)
+    sent: dict[tuple[str, bool], Sent] = {}
+    writes = WriteOrder()
+    rows = BusiestRows()
+    on_partition: collections.Counter[str] = collections.Counter()
+    scans: collections.Counter[str] = collections.Counter()
+    stores = stores_of(profile, source)
+    parts = paused = 0
+    for task, operation in itertools.islice(dry_run(source, profile), sample):
+        if parts >= paused:
+            pause()
+            paused = parts + _PAUSE_EVERY
+        alike = (operation.label, NUMBER_PROPERTY in (operation.filter or ""))
+        sent.setdefault(alike, Sent(operation, kind.page_of(entity_bytes))).add(operation)
+        shares.add(operation, operation.entities_asked)
+        writes.add(task, operation)
+        table_keys = keys.setdefault(operation.table, TableKeys())
+        if charges is not None:
+            creates = table_keys.creates_row((operation.parts or (operation,))[0])
+            charges.add(operation, creates=creates, matching=matching_of(operation))
+        if new := table_keys.add(operation):
+            grown.add(operation, new)
+        on_partition[operation.partition] += len(operation.parts) or 1
+        asked = operation.key_range
+        if operation.kind is not Kind.QUERY:
+            for part in operation.parts or (operation,):
+                rows.add((operation.partition, part.row_key))
+        elif (
+            operation.partition_key != WHOLE_TABLE
+            and asked.row_from is None
+            and asked.row_before is None
+            and operation.top is None
+        ):
+            # It scans more where its partition has more rows.
+            scans[operation.partition] += 1
+        parts += len(operation.parts) or 1
+        if parts > _MOST_PARTS:
+            break
+    prediction = exact_shares(profile) or shares.prediction()
+    hottest = max(on_partition.values(), default=1)
+    return Observed(
+        profile=profile,
+        kind=kind,
+        charges=charges,
+        prediction=prediction,
+        partitions=shares.busiest(EXACT_PARTITIONS),
+        hot_row_share=min(1.0, rows.most / (on_partition[prediction.hottest] or hottest)),
+        sent=tuple(sorted(sent.values(), key=lambda alike: -alike.entities)),
+        keys=keys,
+        writes=writes,
+        tables=stores,
+        loaded_entities=source.loaded_entities,
+        loading_requests=kind.requests_of(source.loading_requests, count),
+        loaded_partitions=count,
+        grown=grown.prediction(),
+        scans=scans,
+        pointing=bool(getattr(source, "pointers", ()))
+        or any(label == "insert_copy" for label, _ in sent),
+    )
