@@ -136,13 +136,12 @@ def account_rate(record: RunRecord) -> float:
     """The judged rate of the account, of several accounts that of all together."""
     units = record.request_units
     rates = record.account.entities_per_s if units is None else units.per_s
-    return rates.best_10s if record.by_best else rates.mean
+    return rates.judged(by_best=record.by_best)
 
 
 def judged_rate(record: RunRecord, part: PartitionPart) -> float:
     """The rate of a partition that a limit is compared with."""
-    rates = limited_rates(part)
-    return rates.best_10s if record.by_best else rates.mean
+    return limited_rates(part).judged(by_best=record.by_best)
 
 
 def limited_rates(part: PartitionPart) -> RatesPart:

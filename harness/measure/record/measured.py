@@ -203,6 +203,10 @@ class RatesPart(RecordPart):
     best_1s: float = 0.0
     best_10s: float = 0.0
 
+    def judged(self, *, by_best: bool) -> float:
+        """The one that is compared with a target: see `VerdictPart.by_best`."""
+        return self.best_10s if by_best else self.mean
+
 
 NO_RATES = RatesPart()
 

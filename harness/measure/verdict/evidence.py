@@ -398,7 +398,7 @@ class Evidence:
 
     def rate(self, rates: RatesPart) -> float:
         """The rate that is compared with a target."""
-        return rates.best_10s if self.by_best else rates.mean
+        return rates.judged(by_best=self.by_best)
 
     @property
     def busiest(self) -> CountedPartition | None:
@@ -419,8 +419,12 @@ class Evidence:
 
     def judged_words(self, rates: RatesPart, part: CountedPartition | None = None) -> str:
         """The `rate` that is compared with a target, likewise."""
-        best = f" in the {best_over(self.length_s)}" if self.by_best else ""
-        return f"{self.rate_words(self.rate(rates), part)}{best}"
+        return f"{self.rate_words(self.rate(rates), part)}{self.judged_over}"
+
+    @property
+    def judged_over(self) -> str:
+        """The time of a `rate` that is no mean: `` in the best 10 s``, or empty."""
+        return f" in the {best_over(self.length_s)}" if self.by_best else ""
 
     @property
     def costliest(self) -> CountedPartition | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.measure.record.enforced import LIMITS, partition_limit_of
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
-from harness.measure.verdict.evidence import AS_KNOWN, Evidence, best_over, named
+from harness.measure.verdict.evidence import AS_KNOWN, Evidence, named
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
@@ -404,9 +404,8 @@ def _against_targets(evidence: Evidence, limited_by: str) -> VerdictPart:
     whole = f"the {targets.named('account')}" if is_other else number(targets.account)
     rate, hottest = f"{evidence.at_least()}{number(account)}", evidence.busiest
     if hottest is None:
-        best = f" in the {best_over(evidence.length_s)}" if evidence.by_best else ""
         figures = f"only queries over several partitions were sent; {which} served {rate} "
-        figures += f"{evidence.unit.rate}{best}"
+        figures += f"{evidence.unit.rate}{evidence.judged_over}"
     else:
         own, partition = hottest.partition.held_to(targets), evidence.rate(hottest.entities_per_s)
         over = partition > own.partition
@@ -444,7 +443,7 @@ def _within(limited_by: str, figures: str, *, bounded: bool) -> VerdictPart:
 
 
 def _when(evidence: Evidence) -> str:
-    return f"in the {best_over(evidence.length_s)} of each, " if evidence.by_best else ""
+    return f"{evidence.judged_over.lstrip()} of each, " if evidence.by_best else ""
 
 
 def _danger(evidence: Evidence, partition: bool) -> str:

@@ -409,7 +409,7 @@ def _exceeded(record: RunRecord) -> list[str]:
     """Which targets a run exceeded, on average or in its best 10 s."""
 
     def over(rates: RatesPart, target: float | None) -> bool:
-        return target is not None and target < (rates.best_10s if record.by_best else rates.mean)
+        return target is not None and target < rates.judged(by_best=record.by_best)
 
     found = []
     if any(over(part.entities_per_s, part.target) for part in record.partitions):
