@@ -220,13 +220,17 @@ def savings_of(part: SchemePart, before: SchemePart) -> list[str]:
 def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[str]:
     """What ``part`` costs where that is more than with ``before``, or less if it ``saves``."""
     price, other = part.price, before.price
-    dear, cheap = (other, price) if saves else (price, other)
+    dearer, cheaper = (before, part) if saves else (part, before)
+    dear, cheap = dearer.price, cheaper.price
     # Nobody knows how much more the cheaper one is.
     unsure = cheap.scanned_is_lower_bound
     # What may cost more is a price, and what may cost less is no saving.
     may_cost = price.scanned_is_lower_bound and not unsure and not saves
 
     def differs(count: str) -> bool:
+        if count == "billable" and billable_of(dearer)[0] <= billable_of(cheaper)[1]:
+            # By chance.
+            return False
         return bool(getattr(dear, count) > (1 + RELATIVE_NOISE) * getattr(cheap, count))
 
     def share(count: str, where: str, more: str = "") -> str:
@@ -237,10 +241,8 @@ def _differences(part: SchemePart, before: SchemePart, *, saves: bool) -> list[s
         return f"{percent(ours)} of the queries {where}{more}{instead}"
 
     found = []
-    dearer, cheaper = (before, part) if saves else (part, before)
-    by_chance = billable_of(dearer)[0] <= billable_of(cheaper)[1]
     for count, noun in (("billable", "billable requests"), ("scanned", "entities scanned")):
-        more = differs(count) and not (count == "billable" and by_chance)
+        more = differs(count)
         ours, theirs = (marked(one, f"{getattr(one.price, count):,}") for one in (part, before))
         if more and not unsure:
             found.append(f"{ours} {noun} in place of {theirs}")
