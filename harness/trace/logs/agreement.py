@@ -37,9 +37,9 @@ _Instants = npt.NDArray[np.float64]
 _NOT_PASSED = "UpstreamMissing"
 """Error code of the answer of a gateway to a request that did not reach the service."""
 _SLACK_S = 2.0
-"""How far the clocks of the service and of this machine may differ where no ids are known ..."""
+"""How far the clocks of the service and of this machine may differ where no ids are known."""
 _FARTHEST_S = 60.0
-"""... and where the counts over time tell by how much."""
+"""The same where counts over time tell by how much."""
 _ACCEPTED = 202
 """The status of a transaction, one of whose parts may have been refused."""
 _LACKING_SHARE = 0.01
@@ -74,16 +74,22 @@ class Agreement:
     """Counts the lines of a log that are about a run, or about the tables of a watch.
 
     Args:
-        clock: By how much that of the service is ahead, and how far this may be off, where no ids
-            are known.
+        ahead_s: By how much the clock of the service is ahead, where no ids are known.
+        within_s: How far this may be off.
 
     Raises:
         SetupError: the attempts on tables were not counted apart.
     """
 
-    def __init__(self, record: RunRecord, failed: FailedById, *clock: float) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        failed: FailedById,
+        ahead_s: float = 0.0,
+        within_s: float = _SLACK_S,
+    ) -> None:
         self._record, self._failed = record, failed
-        self._ahead_s, self._within_s = clock or (0.0, _SLACK_S)
+        self._ahead_s, self._within_s = ahead_s, within_s
         # A folder may have the logs of several accounts.
         account, of_tables, _ = record.endpoint.host.lower().partition(".table.")
         self._account = account if of_tables else ""
@@ -316,8 +322,8 @@ def agreement_with(
 ) -> Agreement:
     """A record held against the entries of a log, which can be read again."""
 
-    def read(*clock: float) -> Agreement:
-        found = Agreement(record, failed, *clock)
+    def read(ahead_s: float = 0.0, within_s: float = _SLACK_S) -> Agreement:
+        found = Agreement(record, failed, ahead_s, within_s)
         for entry in log():
             found.add(entry)
         return found
@@ -325,9 +331,9 @@ def agreement_with(
     found = read()
     if record.watched is not None and not (part := found.part("")).agrees:
         # Another clock of the service is believed if the log lacks less then.
-        ahead_s = read(0.0, _FARTHEST_S).part("").clock_s
+        ahead_s = read(within_s=_FARTHEST_S).part("").clock_s
         if ahead_s is not None:
-            at_clock = read(ahead_s, _SLACK_S)
+            at_clock = read(ahead_s)
             found = at_clock if at_clock.part("").missing < part.missing else found
     return found
 

@@ -133,8 +133,9 @@ def csv_entries(lines: Iterable[bytes]) -> Iterator[LogEntry | None]:
     for line in lines:
         text = line.decode("utf-8", "replace").replace("\0", "")
         if not names:
-            names = [column_name(name) for name in _fields(text)]
-            _require_utc(_fields(text))
+            columns = _fields(text)
+            _require_utc(columns)
+            names = [column_name(name) for name in columns]
             continue
         if parts and entry_in(text) is not None:
             yield None
