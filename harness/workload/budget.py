@@ -53,8 +53,8 @@ class Budgets:
     @property
     def exhausted(self) -> bool:
         # Asked before every operation: a generator would take longer.
-        for budget in self.each:  # noqa: SIM110
-            if budget.exhausted:
+        for budget in self.each:
+            if budget.limit is not None and budget.spent >= budget.limit:
                 return True
         return False
 

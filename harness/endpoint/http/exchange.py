@@ -142,7 +142,7 @@ class Exchange:
 
     @property
     def headers(self) -> ResponseHeaders:
-        """Headers of the response; empty for a bare 204 without a charge or a pop receipt."""
+        """Headers of the response."""
         if self._headers is None:
             self._headers = ResponseHeaders.of(self.head)
         return self._headers

@@ -192,16 +192,17 @@ class HeatMap:
         written: int = 0,
         transferred: int = 0,
         took_us: int = 0,
+        operations: int = 1,
     ) -> None:
-        """Count an operation, with its bytes in both directions and its service latency."""
+        """Count operations, with their bytes in both directions and their service latencies."""
         try:
             cell = self._pending[second][key]
         except KeyError:
             cell = self._cell(key, second)
-        # Numbers in place of names: this is called for every operation.
+        # Numbers in place of names: with many partitions this is called for every operation.
         cell[0] += entities
         cell[2] += written
-        cell[3] += 1
+        cell[3] += operations
         cell[4] += transferred
         cell[5] += took_us
 

@@ -29,6 +29,7 @@ from harness.measure.counts.tally import (
     WAITED,
     Counts,
     PartitionTally,
+    ResultGroup,
     Tally,
 )
 from harness.measure.counts.time_course import SLOTS, LatencyCourse, PerSecond, Slots
@@ -43,6 +44,8 @@ _LONGEST_NOTE_S = 10
 _TOGETHER = 64
 """Results are counted in batches of this size, or fewer if one is large."""
 _LARGE_BYTES = 65_536
+_Place = tuple[str, str, int, bool, Outcome, bool]
+"""Partition, label, UTC second, whether it is measured, outcome, and whether it is an estimate."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -177,39 +180,24 @@ class Ledger:
         if not self._added:
             return
         results, self._added = self._added, []
-        tally, heat = self._tally, self._delta.heat
+        tally, whole = self._tally, self._delta
         start, end = self._window
-        groups: dict[tuple[str, int, bool, Outcome, bool], list[Result]] = {}
-        accessed: dict[str, int] = {}
+        groups: dict[_Place, ResultGroup] = {}
         attempts: dict[int, int] = {}
         charges: dict[tuple[str, int], int] = {}
         slot_from, slot_until = self._slot_s
         for result in results:
-            operation = result.operation
-            key, entities, done_s = operation.partition, result.entities, result.done_s
+            operation, done_s = result.operation, result.done_s
+            key, second, in_window = operation.partition, int(done_s), start <= done_s < end
             label = tally.label_of(operation.label, operation.kind)
-            second = int(done_s)
-            in_window = start <= done_s < end
-            place = (label, second, in_window, result.outcome, result.estimated)
+            place = key, label, second, in_window, result.outcome, result.estimated
             group = groups.get(place)
             if group is None:
-                groups[place] = [result]
-            else:
-                group.append(result)
-            row = self._rows.get(key)
-            if row is None:
-                row = self._row(key, done_s)
-            row.add(label, second, result, in_window)
-            accessed[key] = accessed.get(key, 0) + entities
-            if entities:
-                heat.add(
-                    key,
-                    second,
-                    entities,
-                    0 if operation.kind.reads else entities,
-                    result.bytes_sent + result.bytes_received,
-                    int(result.service_s * 1e6 + 0.5),
-                )
+                row = self._rows.get(key)
+                if row is None:
+                    row = self._row(key, done_s)
+                group = groups[place] = ResultGroup(row)
+            group.add(result)
             unreported = (
                 result.attempts if not result.reported else result.attempts[result.reported :]
             )
@@ -219,25 +207,40 @@ class Ledger:
                     slot_from, slot_until = self._note_answer(attempt)
                 moment = int(ended_s)
                 attempts[moment] = attempts.get(moment, 0) + 1
-                row.add_attempt(attempt, moment)
+                group.row.add_attempt(attempt, moment)
                 if charge := attempt.request_charge:
                     charges[label, moment] = charges.get((label, moment), 0) + charge
                 if attempt.status >= 300 or attempt.error_code:
                     self._count_refused(operation, attempt, moment)
-        for (label, second, in_window, outcome, estimated), group in groups.items():
-            tally.add(label, second, outcome, estimated, group)
-            service_s = [result.service_s for result in group]
-            response_s = [took for result in group if (took := result.response_s) is not None]
-            self._delta.service.add(second, service_s)
-            if response_s:
-                self._delta.response.add(second, response_s)
+        merged: dict[_Place, ResultGroup] = {}
+        for (key, label, second, in_window, outcome, estimated), group in groups.items():
+            group.row.add(label, second, group, in_window)
+            if group.entities:
+                whole.heat.add(
+                    key,
+                    second,
+                    group.entities,
+                    group.written,
+                    group.moved,
+                    group.took_us,
+                    group.with_entities,
+                )
+            self._weights.access(key, group.entities)
+            place = "", label, second, in_window, outcome, estimated
+            if place in merged:
+                merged[place].extend(group)
+            else:
+                merged[place] = group
+        for (_, label, second, in_window, outcome, estimated), group in merged.items():
+            tally.add(label, second, outcome, estimated, group.results)
+            whole.service.add(second, group.service_s)
+            if group.response_s:
+                whole.response.add(second, group.response_s)
             if in_window:
-                tally.kinds[label].latencies.record(service_s, response_s)
+                tally.kinds[label].latencies.record(group.service_s, group.response_s)
         tally.add_attempts(attempts)
         for (label, second), charge in charges.items():
             tally.add_charges(label, second, charge)
-        for key, entities in accessed.items():
-            self._weights.access(key, entities)
         if self._accounts:
             for result in results:
                 tally.account(self._account(result.operation.partition_key)).add(result)

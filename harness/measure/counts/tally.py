@@ -163,20 +163,19 @@ class PartitionTally(AnswerTally):
     latencies: Latencies = dataclasses.field(default_factory=lambda: Latencies(PARTITION_DIGITS))
     messages: MessageTally | None = None
 
-    def add(self, label: str, second: int, result: Result, in_window: bool) -> None:
-        """Count a result that was done in this UTC second, without its attempts."""
-        self.operations += 1
-        self.entities[label] = self.entities.get(label, 0) + result.entities
-        self.seconds.add(second, result.entities)
-        if result.operation.kind.on_messages:
+    def add(self, label: str, second: int, group: ResultGroup, in_window: bool) -> None:
+        """Count results that were done in this UTC second, without their attempts."""
+        results, entities = group.results, group.entities
+        self.operations += len(results)
+        self.entities[label] = self.entities.get(label, 0) + entities
+        self.seconds.add(second, entities)
+        if results[0].operation.kind.on_messages:
             if self.messages is None:
                 self.messages = MessageTally()
-            self.messages.add(result)
+            for result in results:
+                self.messages.add(result)
         if in_window:
-            due_s = result.due_s
-            self.latencies.record(
-                (result.service_s,), () if due_s is None else (result.done_s - due_s,)
-            )
+            self.latencies.record(group.service_s, group.response_s)
 
     def add_sums(
         self, label: str, answers: Mapping[AttemptKey, int], sums: Mapping[str, int]
@@ -196,6 +195,48 @@ class PartitionTally(AnswerTally):
                 label = FOLDED
             self.entities[label] = self.entities.get(label, 0) + count
         merge_fields(self, other, besides=("since_s", "entities"))
+
+
+class ResultGroup:
+    """Results that differ in nothing but their amounts and latencies, to be counted together.
+
+    Counting each by itself would take twice the time.
+
+    Attributes:
+        with_entities: How many of them have entities.
+        written: Their entities, if they are writes.
+        moved: Bytes in both directions, and
+        took_us: service latency of those with entities.
+    """
+
+    entities = with_entities = written = moved = took_us = 0
+
+    def __init__(self, row: PartitionTally) -> None:
+        self.row = row
+        self.results: list[Result] = []
+        self.service_s: list[float] = []
+        self.response_s: list[float] = []
+
+    def add(self, result: Result) -> None:
+        """Add a result of the partition that ``row`` counts."""
+        entities, service_s = result.entities, result.service_s
+        self.results.append(result)
+        self.service_s.append(service_s)
+        if result.due_s is not None:
+            self.response_s.append(result.done_s - result.due_s)
+        if entities:
+            self.entities += entities
+            self.with_entities += 1
+            if not result.operation.kind.reads:
+                self.written += entities
+            self.moved += result.bytes_sent + result.bytes_received
+            self.took_us += int(service_s * 1e6 + 0.5)
+
+    def extend(self, other: ResultGroup) -> None:
+        """Add the results and latencies of another partition."""
+        self.results += other.results
+        self.service_s += other.service_s
+        self.response_s += other.response_s
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
