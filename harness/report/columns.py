@@ -143,9 +143,14 @@ def charges_units(record: RunRecord) -> bool:
     return record.request_units is not None
 
 
+def has_rates(record: RunRecord) -> bool:
+    """Whether rates were measured: the measured window opened."""
+    return record.measured_s > 0
+
+
 def counts_entities(record: RunRecord) -> bool:
-    """Whether targets are in entities per second."""
-    return not charges_units(record)
+    """Whether rates were measured, and targets are in entities per second."""
+    return has_rates(record) and not charges_units(record)
 
 
 def lasted_seconds(record: RunRecord) -> bool:

@@ -21,6 +21,7 @@ from harness.report.columns import (
     best_over,
     charges_units,
     counts_entities,
+    has_rates,
     lasted_seconds,
     measures,
 )
@@ -134,7 +135,12 @@ def _rate_column(name: str, figure: str, **more: Any) -> Column[Any]:
 
 
 MEAN_RATE = _rate_column(
-    "mean", "mean", narrow="{unit.rate}", adds=True, tab=("entities_per_s", "Entities/s")
+    "mean",
+    "mean",
+    narrow="{unit.rate}",
+    when=has_rates,
+    adds=True,
+    tab=("entities_per_s", "Entities/s"),
 )
 RATES = (
     MEAN_RATE,
@@ -207,6 +213,10 @@ ATTEMPTS_PER_OPERATION: Column[PartitionPart] = Column(
 """Above 1 where retries hid failures from the application, or queries had further pages."""
 
 
+def _charges_rates(record: RunRecord) -> bool:
+    return has_rates(record) and charges_units(record)
+
+
 def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
     """A rate of request units, of a partition, an account or an operation."""
     return Column(
@@ -216,7 +226,7 @@ def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
         group="RU/s",
         csv=f"request_units_per_s_{figure}",
         csv_place=2,
-        **{"when": charges_units, **more},
+        **{"when": _charges_rates, **more},
     )
 
 
@@ -227,14 +237,14 @@ UNITS: tuple[Column[Any], ...] = (
         "best 10 s",
         "best_10s",
         heading=best_over,
-        when=lambda record: charges_units(record) and lasted_seconds(record),
+        when=lambda record: _charges_rates(record) and lasted_seconds(record),
     ),
     Column(
         "of target",
         at("request_units.ratio"),
         percent,
         heading=lambda record: _unit_target(record.partitions),
-        when=charges_units,
+        when=_charges_rates,
         absent="none",
         share=True,
         csv="ratio_to_request_unit_target",
@@ -345,7 +355,11 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
         for column in UNITS
     ),
     Column(
-        "transactions/s", lambda part: part.transactions_per_s, number, narrow="trans-\nactions/s"
+        "transactions/s",
+        lambda part: part.transactions_per_s,
+        number,
+        narrow="trans-\nactions/s",
+        when=has_rates,
     ),
     *THROTTLED,
     Column(

@@ -54,7 +54,13 @@ def passing_of(record: RunRecord) -> Passing | None:
     if not unknown:
         said = "the run does not show whether its conditions hold"
         if not failed and doubtful:
-            said = f"{held} in what was measured, but the limits of the endpoint are unknown"
+            inconclusive = record.verdict.result == VerdictResult.INCONCLUSIVE
+            why = (
+                "the run is inconclusive"
+                if inconclusive
+                else "the limits of the endpoint are unknown"
+            )
+            said = f"{held} in what was measured, but {why}"
         return Passing("NOT DECIDED", "warn", said)
     words = f"{_of(conditions, unknown)} cannot be decided: {_example(unknown)}"
     return Passing("NOT DECIDED", "warn", words)

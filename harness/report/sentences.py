@@ -26,7 +26,7 @@ from harness.model.target import indicative
 from harness.profile.load.registry import recorded_load
 from harness.profile.load.search import Limit
 from harness.report.answers import loading_words
-from harness.report.columns import best_over, lasted_seconds
+from harness.report.columns import NOT_MEASURED, best_over, has_rates, lasted_seconds
 from harness.report.limits import (
     account_limit,
     has_enforced,
@@ -35,6 +35,7 @@ from harness.report.limits import (
     partition_limits,
     raised_mark,
     target_word,
+    unit_of,
     whose,
 )
 from harness.report.names import partition_name, shortened
@@ -123,8 +124,8 @@ def alarms(record: RunRecord) -> list[str]:
         )
     if not record.complete:
         lines.append(
-            "Incomplete: the last report of a worker is missing, or the run was cut short. All "
-            "counts are too low."
+            "Incomplete: the last report of a worker is missing, or the run was cut short. Counts "
+            "may be too low."
         )
     return lines
 
@@ -231,6 +232,9 @@ def account_rows(record: RunRecord) -> list[AccountRow]:
 
     Several accounts are added up, and their targets too.
     """
+    if not has_rates(record):
+        unmeasured = AccountRow(unit_of(record), NOT_MEASURED, target="no measured window")
+        return [unmeasured, *_backlog_rows(record.messages)]
     part, accounts = record.account, max(1, len(record.accounts))
     together = "" if accounts == 1 else f", {accounts} accounts together"
     rates, sign = part.entities_per_s, least(record)

@@ -446,6 +446,8 @@ class Evidence:
         if self.searched:
             # Its steps say whether they were enough.
             return None
+        if self.length_s <= 0:
+            return "the measured window did not open"
         if self.length_s < SHORTEST_S:
             return f"the measured window of {self.length_s} s is shorter than {SHORTEST_S} s"
         service = self.snapshot.service_ms

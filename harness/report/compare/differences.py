@@ -262,7 +262,7 @@ def _doubts_of(run: RunRecord) -> Iterator[str]:
     if run.outcomes.get("defect", 0):
         yield "had operations that failed because of a defect in the harness or its user class"
     if not run.complete:
-        yield "is incomplete: its counts are too low"
+        yield "is incomplete: its counts may be too low"
     if run.verdict.result == VerdictResult.CLIENT_LIMITED:
         whose = _OF_GENERATOR if run.watched is None else _OF_APPLICATION
         yield f"was client-limited: {_BY_CLIENT.get(run.verdict.limited_by, whose)}"

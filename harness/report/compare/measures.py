@@ -18,7 +18,7 @@ from harness.measure.record.record import RunRecord, share_sign
 from harness.measure.scatter import Batch, margin
 from harness.measure.verdict.verdict import THROTTLED_FROM
 from harness.model.figures import milliseconds, number, percent
-from harness.report.columns import at
+from harness.report.columns import at, has_rates
 from harness.report.limits import (
     account_limit,
     account_rate,
@@ -216,6 +216,11 @@ def _hot_ratio(record: RunRecord) -> float | None:
     return of_limit(record, part)
 
 
+def _in_window(read: Callable[[RunRecord], float | None]) -> Callable[[RunRecord], float | None]:
+    """``read`` of a run whose measured window opened; None of another one."""
+    return lambda record: read(record) if has_rates(record) else None
+
+
 def _of_hottest(*, share: bool) -> Scatter:
     def scatter(record: RunRecord) -> Range | None:
         part = hottest(record)
@@ -315,8 +320,16 @@ _OF_BILL = "billable transactions per 1,000 {unit.many}"
 _SENT, _RECEIVED = "bytes sent per operation", "bytes received per operation"
 _SUSTAINED = "{unit.rate} that can be sustained"
 _OF_SERVER = at("service_log.server_ms.p99")
-_MEAN, _BEST_1S = at("account.entities_per_s.mean"), at("account.entities_per_s.best_1s")
-_REQUESTS_PER_S = at("account.transactions_per_s")
+_MEAN, _BEST_1S, _REQUESTS_PER_S, _HOT_RATIO, _OF_LIMIT = map(
+    _in_window,
+    (
+        at("account.entities_per_s.mean"),
+        at("account.entities_per_s.best_1s"),
+        at("account.transactions_per_s"),
+        _hot_ratio,
+        _of_limit,
+    ),
+)
 _UNITS, _BEST_UNITS = at("request_units.per_s.mean"), at("request_units.per_s.best_1s")
 _OF_UNITS = at("request_units.ratio")
 _ENTITIES, _ATTEMPTS, _CHARGED = map(_per_s, ("entities", "attempts", "request_units"))
@@ -329,8 +342,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _BEST_1S),
     Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S, _ATTEMPTS),
     Measure("sustained_per_s", "sustained/s", _SUSTAINED, "", _sustained, more_is_better=True),
-    Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _hot_ratio, _HOT),
-    Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _of_limit, _ENTITIES),
+    Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _HOT_RATIO, _HOT),
+    Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _OF_LIMIT, _ENTITIES),
     _in_units("ru_per_s", "RU/s", "RU/s", _UNITS, _CHARGED),
     _in_units("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _BEST_UNITS),
     _in_units("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),

@@ -10,7 +10,7 @@ from harness.measure.record.record import RunRecord
 from harness.model.figures import agreed, milliseconds, number, percent
 from harness.model.outcome import Outcome
 from harness.report import answers
-from harness.report.columns import best_over
+from harness.report.columns import best_over, has_rates
 from harness.report.limits import (
     account_limit,
     account_rate,
@@ -67,7 +67,7 @@ def key_figures(record: RunRecord) -> Iterator[KeyFigure]:
     )
     yield from _latency(record, "service", record.service_ms)
     yield from _latency(record, "response", record.response_ms)
-    if (offered := record.offered_per_s) is not None:
+    if (offered := record.offered_per_s) is not None and has_rates(record):
         achieved = record.account.entities_per_s.mean
         unit, sign = record.endpoint.service.unit.rate, least(record)
         share = percent(min(1.0, achieved / offered) if offered else 1.0, sign)
@@ -83,6 +83,8 @@ def _rates(record: RunRecord) -> Iterator[KeyFigure]:
 
     Of what is provisioned, a single partition has a share only.
     """
+    if not has_rates(record):
+        return
     hot, when = busiest(record), f", {best_over(record)}" if record.by_best else ""
     if hot is not None:
         name = named(partition_name(hot.key), 24)

@@ -88,7 +88,8 @@ def record_of(
         ),
         session=plan.session,
         ended_by=run.ended_by,
-        users=run.users,
+        # A run that ends before all users are there was meant to have them.
+        users=run.users or plan.profile.load.users,
         workers=len(run.reports),
         # Conservation can be checked only with the last report of every worker.
         invariants=_broken_invariants(run, snapshot, conserved=over and all_reported),

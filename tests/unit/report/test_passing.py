@@ -66,3 +66,12 @@ def test_conditions_that_hold_decide_nothing_where_the_run_was_in_doubt() -> Non
     changes = {"exit_code": 3, "conditions": parts, "verdict": verdict}
     passing = passing_of(RECORD.model_copy(update=changes))
     assert str(passing).startswith("NOT DECIDED: all 3 conditions hold in what was measured, but")
+
+
+def test_conditions_that_hold_in_an_inconclusive_run_are_not_decided_for_that_reason() -> None:
+    """Whether the endpoint has a limit is not what a lost worker or a short window leaves open."""
+    verdict = altered(RECORD.verdict, result="inconclusive", limited_by="unknown")
+    held = tuple(part for part in RECORD.conditions if part.passed)
+    record = altered(RECORD, verdict=verdict, exit_code=3, conditions=held)
+    said = "NOT DECIDED: the condition holds in what was measured, but the run is inconclusive"
+    assert str(passing_of(record)) == said

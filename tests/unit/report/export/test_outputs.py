@@ -23,6 +23,7 @@ from harness.model.errors import printable
 from harness.model.figures import milliseconds, number, of_core, percent
 from harness.model.operation import WHOLE_TABLE
 from harness.report.columns import best_over
+from harness.report.compare.measures import MEASURES
 from harness.report.export import markdown as gfm
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
@@ -312,8 +313,7 @@ def test_failures_that_retries_hid_are_on_the_first_screen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured_s", "best"),
-    [(0, "best 10 s"), (7, "best 7 s"), (10, "best 10 s"), (40, "best 10 s")],
+    ("measured_s", "best"), [(7, "best 7 s"), (10, "best 10 s"), (40, "best 10 s")]
 )
 def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: str) -> None:
     """A window shorter than ten seconds has no best ten; every output says what it has."""
@@ -324,3 +324,15 @@ def test_the_best_mean_says_over_how_long_it_was_taken(measured_s: int, best: st
         assert best in output
         assert best == "best 10 s" or "best 10 s" not in output
     assert f">{best}</th>" in pages["partitions"]
+
+
+def test_a_run_without_a_measured_window_has_no_rates() -> None:
+    """A rate of 0 that nobody measured is shown nowhere, and compared with nothing."""
+    record = altered(RECORD, measured_s=0)
+    pages = parts(record, live=False)
+    for output in (summary(record, Page(width=140)), markdown(record), *pages.values()):
+        for rate in ("best 1 s", "best 10 s", "transactions/s", "of 2,000", "of 20,000"):
+            assert rate not in output
+    assert "no measured window" in pages["account"]
+    rates = [each.read(record) for each in MEASURES if "per_s" in each.name or "limit" in each.name]
+    assert set(rates) == {None}
