@@ -27,6 +27,8 @@ _OF_ONE = 0.9
 """Share of the failed attempts from which they are those of one partition."""
 _FEWEST_FAILED = 20
 _MOST_KINDS = 3
+_BY_CHANCE = 0.001
+"""Probability from which it may be chance that all failures are of some operations."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,8 @@ class Failures:
         by_outcome: Operations that failed, without throttled ones.
         refused: True if most failed attempts were answered that the request is not allowed, or is
             invalid.
-        alone: Names one of several partitions that nearly all failed attempts were for, or empty.
+        alone: Names one of several partitions, or else accounts, that nearly all failed attempts
+            were for, or empty.
         full: Partitions that store no more, those with most such answers first; empty if most
             attempts failed for another reason.
         watched: Whether they are those of an application, whose retries may not be known as such.
@@ -166,6 +169,15 @@ def failed_share(snapshot: Snapshot) -> float:
     return failed / (sum(snapshot.outcomes.values()) or 1)
 
 
+def throttled_kinds(snapshot: Snapshot) -> str:
+    """The only operations that throttling made fail for good; empty if that may be chance."""
+    lost = {part.kind: part.outcomes.get(Outcome.THROTTLED, 0) for part in snapshot.operations}
+    those = [part for part in snapshot.operations if lost[part.kind]]
+    share = sum(part.count for part in those) / (snapshot.counts.operations or 1)
+    chance = share ** sum(lost.values())
+    return listed([part.kind for part in those]) if chance < _BY_CHANCE else ""
+
+
 def _failed(attempts: Mapping[AttemptKey, int]) -> dict[AttemptKey, int]:
     """The attempts that failed otherwise than by throttling; answers about the data are none."""
     outcomes = {key: outcome_of(*key[:2]) for key in attempts}
@@ -180,12 +192,9 @@ def failures_of(snapshot: Snapshot, *, watched: bool = False) -> Failures:
     failed = _failed(snapshot.attempts)
     refused = sum(count for key, count in failed.items() if not outcome_of(*key[:2]).maybe_applied)
     by_kind = attempts_by_status(failed)
-    each = {part.key: sum(_failed(part.attempts).values()) for part in snapshot.single_partitions}
-    most = max(each, key=lambda key: each[key], default="")
-    alone, everything = "", sum(by_kind.values())
-    if len(each) > 1 and each[most] >= _OF_ONE * everything > 0:
-        only = "Only" if each[most] == everything else "Nearly only"
-        alone = f"{only} requests to partition {most!r}"
+    everything = sum(by_kind.values())
+    each = {f"partition {part.key!r}": part.attempts for part in snapshot.single_partitions}
+    accounts = {f"account {part.name}": part.attempts for part in snapshot.accounts}
     full = {part.key: _refused_as_full(part.attempts) for part in snapshot.partitions}
     if _refused_as_full(snapshot.attempts) * 2 <= everything:
         full = {}
@@ -199,10 +208,19 @@ def failures_of(snapshot: Snapshot, *, watched: bool = False) -> Failures:
             if outcome.failed and outcome is not Outcome.THROTTLED
         },
         refused=refused * 2 > everything,
-        alone=alone,
+        alone=_alone(each, everything) or _alone(accounts, everything),
         watched=watched,
         full=tuple(sorted(filter(full.__getitem__, full), key=lambda key: -full[key])),
     )
+
+
+def _alone(each: Mapping[str, Mapping[AttemptKey, int]], everything: int) -> str:
+    """The requests to the one of several that nearly all failures are of; empty if none is."""
+    failed = {name: sum(_failed(attempts).values()) for name, attempts in each.items()}
+    most = max(failed, key=lambda name: failed[name], default="")
+    if len(each) < 2 or not failed[most] >= _OF_ONE * everything > 0:
+        return ""
+    return f"{'Only' if failed[most] == everything else 'Nearly only'} requests to {most}"
 
 
 def _refused_as_full(attempts: Mapping[AttemptKey, int]) -> int:

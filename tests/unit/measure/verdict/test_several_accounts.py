@@ -42,6 +42,22 @@ def test_the_account_that_was_throttled_is_named() -> None:
     assert said(WEST[0], EAST[0]) == "2 of 2 accounts were throttled."
 
 
+def test_the_account_that_failed_is_named() -> None:
+    """The others answered: the way to them is no cause."""
+    answer = (500, "InternalError")
+
+    def said(*failed: str) -> str:
+        rates = dict.fromkeys((EAST[0], WEST[0], WEST[1]), 500)
+        snapshot = snapshot_of(
+            rates, accounts=ACCOUNTS, throttled_per_s=5, answer=answer, throttled=failed
+        )
+        return headline(recorded(evidence(snapshot)))
+
+    assert said(WEST[0], WEST[1]).startswith("Only requests to account west fail: ")
+    assert said(WEST[0]).startswith(f"Only requests to partition {WEST[0]!r} fail: ")
+    assert said(EAST[0], WEST[0]).startswith("The endpoint, or the way to it, fails: ")
+
+
 @pytest.mark.parametrize("bound", ["> 1400", "< 1600"])
 def test_a_condition_on_the_account_is_one_on_the_busiest(bound: str) -> None:
     """Its bound is compared with what is compared with the target, also while the run goes on."""
