@@ -9,7 +9,7 @@ from harness.measure.counts.snapshot import CountedAccount, Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
-from harness.measure.verdict.failures import MIXED_FROM, failed_share
+from harness.measure.verdict.failures import MIXED_FROM, failed_share, throttled_kinds
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
@@ -125,12 +125,15 @@ def throttling_words(evidence: Evidence) -> str:
 
 
 def costly_words(evidence: Evidence) -> str:
-    """The operations that most entities were counted for; empty if none stands out."""
+    """The operations that alone were throttled, and those that most entities were counted for."""
     everything = evidence.snapshot.counts.entities or 1
     parts = sorted(evidence.snapshot.operations, key=lambda part: -part.entities)
     shown = [part for part in parts[:_MOST_COSTLY] if part.entities >= COSTLY_FROM * everything]
     named = [f"{part.kind} ({percent(part.entities / everything)})" for part in shown]
-    return f". Most {evidence.unit.many} were counted for {listed(named)}" if named else ""
+    only = (
+        f". Only {kinds} failed for good" if (kinds := throttled_kinds(evidence.snapshot)) else ""
+    )
+    return f"{only}. Most {evidence.unit.many} were counted for {listed(named)}" if named else only
 
 
 def likely_words(evidence: Evidence) -> str:

@@ -94,9 +94,10 @@ def partition_queries(seen: Seen) -> Assessment | None:
         f"{percent(share)} of the reads ask for more than one entity, and count every scanned "
         "entity"
     )
-    if seen.recorded:
+    if seen.record is not None:
+        bound = "at least " * any(part.uncertain for part in seen.record.operations)
         mean = sum(query.entities for query in seen.queries if query.many) / (scans or 1)
-        why += f": {mean:,.1f} a query, on average"
+        why += f": {bound}{mean:,.1f} a query, on average"
     return (offends if costly else consider)(f"{why}.")
 
 

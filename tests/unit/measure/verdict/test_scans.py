@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import Snapshot
-from harness.model.operation import WHOLE_TABLE
+from harness.model.operation import WHOLE_TABLE, Kind, Operation
+from harness.model.outcome import Attempt, Outcome, Scope
 from harness.report.headline import result_words
-from tests.support.evidence import evidence, recorded, scanned, snapshot_of
+from tests.support.evidence import START, evidence, recorded, scanned, snapshot_of
+from tests.support.results import done
 
 DENSITY, SCOPE, FINER, HASH = "query-density", "partition-queries", "hot-partition", "append-only"
 ACCOUNTS, BATCH = "account-target", "transactions"
@@ -71,3 +74,36 @@ def test_a_lower_bound_is_within_its_target_as_far_as_is_known() -> None:
     for besides in ({"B/p0": 100}, {"A/p0": 10, "B/p0": 100}, {}):
         of_table = recorded(evidence(snapshot_of(besides | scans)))
         assert result_words(of_table) == "within target as far as is known"
+
+
+@pytest.mark.parametrize(
+    ("lost", "only"),
+    [
+        ({Kind.QUERY: 5}, True),
+        ({Kind.QUERY: 5, Kind.INSERT: 1}, False),
+    ],
+)
+def test_that_queries_alone_were_throttled_is_said(lost: dict[Kind, int], *, only: bool) -> None:
+    """Writes to the same partitions were served: it is no limit of what the partitions take."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    for second in range(START, START + 10):
+        ok = Attempt(status=204, sent_s=second, latency_s=0.004)
+        busy = Attempt(status=503, sent_s=second, latency_s=0.1, scope=Scope.PARTITION)
+        for kind in (Kind.QUERY, Kind.INSERT):
+            asked = Operation(kind=kind, partition_key="p0")
+            for number in range(20):
+                refused = number < lost.get(kind, 0)
+                outcome = Outcome.THROTTLED if refused else Outcome.SUCCESS
+                attempts = (busy if refused else ok,)
+                ledger.add(done(asked, second, 0.004, outcome=outcome, attempts=attempts))
+    found = recorded(evidence(ledger.snapshot(start=START, end=START + 10))).verdict
+    assert (". Only partition_scan failed for good" in found.sentence) == only
+
+
+def test_a_mean_of_scanned_entities_that_is_a_lower_bound_says_so() -> None:
+    """A query that was refused may have scanned some."""
+    for estimated, words in ((False, ": 150.0 a query"), (True, ": at least 150.0 a query")):
+        snapshot = scanned(entities=150, returned=75, estimated=estimated)
+        advice = recorded(evidence(snapshot)).verdict.advice
+        assert any(words in part.why for part in advice)
