@@ -471,9 +471,10 @@ def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
         notes.append(f"Indicative: targets hold for 1 KiB {many}, these have {size}.")
     if evidence.targets is not None:
         notes.append(evidence.targets.note(evidence.unit))
-    doubt = evidence.latency_doubt
-    if doubt is not None and verdict.result != VerdictResult.CLIENT_LIMITED:
-        notes.append(f"Latencies are only upper bounds: {doubt}.")
+    if verdict.result != VerdictResult.CLIENT_LIMITED and (doubt := evidence.latency_doubt):
+        full = verdict.result == VerdictResult.THROTTLED and evidence.client_limit is not None
+        also = ", and hardly more could be sent" * full
+        notes.append(f"Latencies are only upper bounds{also}: {doubt}.")
     return " ".join(filter(None, notes))
 
 
