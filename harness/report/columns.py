@@ -139,8 +139,8 @@ def best_over(record: RunRecord) -> str:
 
 
 def charges_units(record: RunRecord) -> bool:
-    """Whether the service charged request units: Cosmos DB, whose targets are in RU/s."""
-    return record.request_units is not None
+    """Whether RU/s were measured: of Cosmos DB, whose targets are in this unit."""
+    return has_rates(record) and record.request_units is not None
 
 
 def has_rates(record: RunRecord) -> bool:

@@ -39,7 +39,7 @@ def csv_columns(record: RunRecord) -> list[Column[PartitionPart]]:
         for column in PARTITION_COLUMNS
         if column.csv
         and (record.accounts or column is not ACCOUNT)
-        and (charges_units(record) or column not in UNITS)
+        and (record.request_units is not None or column not in UNITS)
         and (_has_messages(record) or column not in MESSAGES)
     ]
     return sorted(written, key=lambda column: column.csv_place)
@@ -130,17 +130,12 @@ def _rate_column(name: str, figure: str, **more: Any) -> Column[Any]:
         group="{unit.rate}",
         least=True,
         csv=f"entities_per_s_{figure}",
-        **more,
+        **{"when": has_rates, **more},
     )
 
 
 MEAN_RATE = _rate_column(
-    "mean",
-    "mean",
-    narrow="{unit.rate}",
-    when=has_rates,
-    adds=True,
-    tab=("entities_per_s", "Entities/s"),
+    "mean", "mean", narrow="{unit.rate}", adds=True, tab=("entities_per_s", "Entities/s")
 )
 RATES = (
     MEAN_RATE,
@@ -213,10 +208,6 @@ ATTEMPTS_PER_OPERATION: Column[PartitionPart] = Column(
 """Above 1 where retries hid failures from the application, or queries had further pages."""
 
 
-def _charges_rates(record: RunRecord) -> bool:
-    return has_rates(record) and charges_units(record)
-
-
 def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
     """A rate of request units, of a partition, an account or an operation."""
     return Column(
@@ -226,7 +217,7 @@ def _unit_column(name: str, figure: str, **more: Any) -> Column[Any]:
         group="RU/s",
         csv=f"request_units_per_s_{figure}",
         csv_place=2,
-        **{"when": _charges_rates, **more},
+        **{"when": charges_units, **more},
     )
 
 
@@ -237,14 +228,14 @@ UNITS: tuple[Column[Any], ...] = (
         "best 10 s",
         "best_10s",
         heading=best_over,
-        when=lambda record: _charges_rates(record) and lasted_seconds(record),
+        when=lambda record: charges_units(record) and lasted_seconds(record),
     ),
     Column(
         "of target",
         at("request_units.ratio"),
         percent,
         heading=lambda record: _unit_target(record.partitions),
-        when=_charges_rates,
+        when=charges_units,
         absent="none",
         share=True,
         csv="ratio_to_request_unit_target",
@@ -356,7 +347,7 @@ ACCOUNT_COLUMNS: tuple[Column[AccountLoadPart], ...] = (
     ),
     Column(
         "transactions/s",
-        lambda part: part.transactions_per_s,
+        at("transactions_per_s"),
         number,
         narrow="trans-\nactions/s",
         when=has_rates,

@@ -313,11 +313,11 @@ def latency_note(record: RunRecord) -> str:
 
 
 def hottest(record: RunRecord) -> PartitionPart | None:
-    """The partition with the highest mean rate; queries over several partitions are left out.
+    """The partition with the highest mean rate, if any; queries over several partitions have none.
 
     Where request units are charged, it is their rate.
     """
-    single = (part for part in record.partitions if part.partition.targeted)
+    single = (part for part in record.partitions if part.partition.targeted and has_rates(record))
     return max(single, key=_load, default=None)
 
 

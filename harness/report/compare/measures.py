@@ -216,9 +216,9 @@ def _hot_ratio(record: RunRecord) -> float | None:
     return of_limit(record, part)
 
 
-def _in_window(read: Callable[[RunRecord], float | None]) -> Callable[[RunRecord], float | None]:
-    """``read`` of a run whose measured window opened; None of another one."""
-    return lambda record: read(record) if has_rates(record) else None
+def _rate(path: str) -> Callable[[RunRecord], float | None]:
+    """Reads a figure of the measured window; None where it did not open."""
+    return lambda record: at(path)(record) if has_rates(record) else None
 
 
 def _of_hottest(*, share: bool) -> Scatter:
@@ -231,9 +231,9 @@ def _of_hottest(*, share: bool) -> Scatter:
 
 
 def _of_limit(record: RunRecord) -> float | None:
-    limit = account_limit(record)
-    if record.account.ratio is None or limit is None or not has_enforced(record):
-        return record.account.ratio
+    limit, ratio = account_limit(record), _rate("account.ratio")(record)
+    if ratio is None or limit is None or not has_enforced(record):
+        return ratio
     return account_rate(record) / limit
 
 
@@ -320,16 +320,8 @@ _OF_BILL = "billable transactions per 1,000 {unit.many}"
 _SENT, _RECEIVED = "bytes sent per operation", "bytes received per operation"
 _SUSTAINED = "{unit.rate} that can be sustained"
 _OF_SERVER = at("service_log.server_ms.p99")
-_MEAN, _BEST_1S, _REQUESTS_PER_S, _HOT_RATIO, _OF_LIMIT = map(
-    _in_window,
-    (
-        at("account.entities_per_s.mean"),
-        at("account.entities_per_s.best_1s"),
-        at("account.transactions_per_s"),
-        _hot_ratio,
-        _of_limit,
-    ),
-)
+_MEAN, _BEST_1S = _rate("account.entities_per_s.mean"), _rate("account.entities_per_s.best_1s")
+_REQUESTS_PER_S = _rate("account.transactions_per_s")
 _UNITS, _BEST_UNITS = at("request_units.per_s.mean"), at("request_units.per_s.best_1s")
 _OF_UNITS = at("request_units.ratio")
 _ENTITIES, _ATTEMPTS, _CHARGED = map(_per_s, ("entities", "attempts", "request_units"))
@@ -342,8 +334,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("entities_per_s(best_1s)", "  best 1 s", _BEST, "", _BEST_1S),
     Measure("requests_per_s", "requests/s", "requests/s", "", _REQUESTS_PER_S, _ATTEMPTS),
     Measure("sustained_per_s", "sustained/s", _SUSTAINED, "", _sustained, more_is_better=True),
-    Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _HOT_RATIO, _HOT),
-    Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _OF_LIMIT, _ENTITIES),
+    Measure("limit_ratio(partition)", "hottest, of {limit}", _OF_PARTITION, "%", _hot_ratio, _HOT),
+    Measure("limit_ratio(account)", "account, of {limit}", _OF_ACCOUNT, "%", _of_limit, _ENTITIES),
     _in_units("ru_per_s", "RU/s", "RU/s", _UNITS, _CHARGED),
     _in_units("ru_per_s(best_1s)", "  best 1 s", "RU/s of the best second", _BEST_UNITS),
     _in_units("ru_per_operation", "RU/operation", "RU per operation", _units_each, _CHARGE, False),
