@@ -141,6 +141,12 @@ def test_only_the_limited_account_throttled_and_is_named(
     assert {error["account"] for error in errors} == {limited.name}
 
 
+def test_the_gateways_of_all_accounts_are_what_answered(record: RunRecord) -> None:
+    """An Azurite alone throttles nothing. Each gateway has limits of its own: none is the run's."""
+    assert record.endpoint.kind == "gateway"
+    assert record.enforced is None
+
+
 def test_every_report_lists_the_accounts(done: LocustProcess, record: RunRecord) -> None:
     """The terminal, the page and the summary for CI have a row for each of them."""
     [folder] = (done.folder / "out").iterdir()

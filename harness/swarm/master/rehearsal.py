@@ -240,21 +240,23 @@ def found_gateway(run: MasterRun) -> FoundGateway | None:
     """The gateway that a run with -H on this machine meets; the run gets its kind.
 
     Its answers have told that there is one. Of one that charges request units the answers tell what
-    a run is held to, and a gateway before another machine is not Azurite.
+    a run is held to, and a gateway before another machine is not Azurite. Gateways of several
+    accounts give their kind, if it is one; their limits may differ.
     """
-    first, *others = run.accounts
-    if others or run.plan.embedded or first.remote or not first.behind_gateway:
+    accounts, kinds = tuple(run.accounts), set()
+    if run.plan.embedded or not all(one.behind_gateway and not one.remote for one in accounts):
         return None
-    trusted = trust_context(os.environ) if first.url.startswith("https") else None
-    found = gateway_at(f"{urlsplit(first.url).scheme}://{first.host}", trusted)
-    if found is None:
+    for one in accounts:
+        trusted = trust_context(os.environ) if one.url.startswith("https") else None
+        found = gateway_at(f"{urlsplit(one.url).scheme}://{one.host}", trusted)
+        if found is None or not on_this_machine(found.before):
+            return None
+        keeps_writes = found.before != NO_UPSTREAM
+        kinds.add(found.limits.service(one.kind.server, keeps_writes=keeps_writes))
+    if len(kinds) > 1 or (kind := kinds.pop()) is None:
         return None
-    keeps_writes = found.before != NO_UPSTREAM
-    kind = found.limits.service(first.kind.server, keeps_writes=keeps_writes)
-    if kind is None or not on_this_machine(found.before):
-        return None
-    run.recognise(Accounts((as_kind(first, kind),)))
-    return None if kind.charges else found
+    run.recognise(Accounts(tuple(as_kind(one, kind) for one in accounts)))
+    return None if kind.charges or len(accounts) > 1 else found
 
 
 def provisioned(named: NamedProfile, limits: GatewayLimits) -> NamedProfile:
