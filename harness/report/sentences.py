@@ -60,7 +60,7 @@ def application_setup(record: RunRecord, watched: WatchedPart) -> list[tuple[str
     requests = counted(watched.requests, "request")
     unit, about = record.endpoint.service.unit, record.endpoint.service.about
     others = f", {watched.others:,} of them not about {about}" if watched.others else ""
-    written = f"about {record.entity.wire_bytes:,} B on the wire for each written {unit.one}"
+    written = f"at most {record.entity.wire_bytes:,} B on the wire for each written {unit.one}"
     ended = f", ended by {record.ended_by}" if record.ended_by else ""
     table = f", tables {record.endpoint.table}" if record.endpoint.table else ""
     tables = {Partition.named(part.key).table for part in record.partitions}
@@ -166,7 +166,8 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
     elif cap is not None:
         load += f", at most {number(cap)} {unit.rate} in total"
     entity = record.entity
-    size = f"about {entity.wire_bytes:,} B on the wire"
+    bound = "about" if entity.stored_bytes else "at most"
+    size = f"{bound} {entity.wire_bytes:,} B on the wire"
     if entity.stored_bytes:
         size = f"{entity.stored_bytes:,} B stored, {size}"
     if entity.content_bytes:

@@ -105,6 +105,8 @@ def assembled(
         ),
         "generator": GeneratorPart.recorded(
             generator,
+            # Shown in milliseconds with three digits.
+            lag_s_max=round(generator.lag_s_max, 6),
             connections=evidence.connections,
             connections_in_use=evidence.connections_in_use,
         ),
@@ -309,7 +311,7 @@ def _known_mean(values: Mapping[int, float], points: Sequence[SeriesPoint]) -> f
 
 
 def bytes_of_entity(snapshot: Snapshot) -> int:
-    """Mean bytes on the wire of a written entity, about: the bodies of all requests over them."""
+    """Mean bytes on the wire of a written entity, at most: all sent, reads and refusals too."""
     writes = [part for part in snapshot.operations if not Kind(part.type).reads]
     entities = sum(part.entities for part in writes)
     return round(snapshot.counts.bytes_sent / entities) if entities else 0

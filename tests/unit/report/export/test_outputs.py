@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from harness.measure.counts.latency import LatencyHistogram
 from harness.measure.record.measured import EstimatePart
-from harness.measure.record.record import RunRecord
+from harness.measure.record.record import EntityPart, RunRecord
 from harness.model.errors import printable
 from harness.model.figures import milliseconds, number, of_core, percent
 from harness.model.operation import WHOLE_TABLE
@@ -336,3 +336,10 @@ def test_a_run_without_a_measured_window_has_no_rates() -> None:
     assert "no measured window" in pages["account"]
     rates = [each.read(record) for each in MEASURES if "per_s" in each.name or "limit" in each.name]
     assert set(rates) == {None}
+
+
+def test_what_writes_took_on_the_wire_is_a_bound_where_only_the_sum_is_known() -> None:
+    """All bytes that were sent have those of reads and of refused writes."""
+    for stored, words in ((1024, "about 972 B"), (0, "at most 972 B")):
+        record = altered(RECORD, entity=EntityPart(stored_bytes=stored, wire_bytes=972))
+        assert f"{words} on the wire" in markdown(record)
