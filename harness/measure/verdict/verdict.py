@@ -472,8 +472,8 @@ def _footnote(evidence: Evidence, verdict: VerdictPart) -> str:
     if evidence.targets is not None:
         notes.append(evidence.targets.note(evidence.unit))
     if verdict.result != VerdictResult.CLIENT_LIMITED and (doubt := evidence.latency_doubt):
-        full = verdict.result == VerdictResult.THROTTLED and evidence.client_limit is not None
-        also = ", and hardly more could be sent" * full
+        busy = (limit := evidence.client_limit) is not None and limit.by == "generator"
+        also = ", and hardly more could be sent" * (busy and verdict.result == "throttled")
         notes.append(f"Latencies are only upper bounds{also}: {doubt}.")
     return " ".join(filter(None, notes))
 

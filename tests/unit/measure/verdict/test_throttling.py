@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, partition_part
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.findings import GapPart, ThrottlingPart
+from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.verdict.observations import gap_words, stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 from harness.model.services.service import ENTITIES
+from tests.support.evidence import evidence, generator, recorded, snapshot_of
 from tests.support.records import altered
 
 START = 1_700_000_000
@@ -220,3 +222,31 @@ def test_seconds_belong_together(seconds: str) -> None:
         for gap in reversed(found.gaps):
             outside = outside[: gap.start_s] + outside[gap.start_s + gap.length_s :]
         assert not set(outside) & set("xf")
+
+
+def test_only_a_busy_generator_could_send_hardly_more() -> None:
+    """Beside other processes that keep the machine busy, what more could be sent is unknown."""
+    of_others = MachineLoadPart(
+        name="vm",
+        cores=2,
+        workers=1,
+        busy_share=1.0,
+        cpu_percent=200.0,
+        workers_percent=20.0,
+        harness_percent=0.0,
+    )
+    made = CapacityPart(
+        session="sdk", operations_per_cpu_s=1000, entities_per_cpu_s=1000, machines=(of_others,)
+    )
+    beside = generator(machine_busy_share=1.0, capacity=made)
+    for used, said in ((generator(busy_share=0.5), True), (beside, False)):
+        throttled = evidence(snapshot_of({"p0": 1000}, throttled_per_s=1), generator=used)
+        notes = recorded(throttled).verdict.footnote
+        assert "upper bounds" in notes
+        assert ("hardly more could be sent" in notes) == said
+
+
+def test_the_lateness_of_a_record_has_the_digits_that_are_shown() -> None:
+    """Of 7.79 ms the reports said 8.00 ms."""
+    kept = recorded(evidence(snapshot_of({"p0": 100}), generator=generator(lag_s_max=0.00779)))
+    assert kept.generator.lag_s_max == 0.00779
