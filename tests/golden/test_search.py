@@ -77,6 +77,7 @@ def test_request_units_without_what_is_provisioned() -> None:
 
 SEARCHED: dict[str, Model] = {
     "What is refused above a rate is the limit": Model(limit_per_s=990.0),
+    "What is refused at every rate is none": Model(refused=0.05),
     "So are slow answers, where the rate was held": Model(slow_from_per_s=990.0),
     "At its capacity an emulator answers ever later": Model(capacity_per_s=990.0),
     "What few users cannot make says nothing about the endpoint": Model(users_per_s=990.0),
@@ -96,7 +97,8 @@ def test_what_a_search_found() -> None:
     for name, model in SEARCHED.items():
         found = searched(model)
         assert found.confirmed == (found.rate_per_s is not None)
-        assert found.confirmed or (len(found.steps) <= 2 and not found.at_least)
+        assert found.confirmed or not found.at_least
+        assert found.confirmed or len(found.steps) <= 2 or model.refused
         bound = ", at least" if found.at_least else ""
         lines += [f"# {name}", f"limited by: {found.limited_by}{bound}", found.sentence, ""]
     check("searches.txt", "\n".join(lines))

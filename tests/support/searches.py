@@ -27,7 +27,11 @@ BOUNDS = Search(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A partition that throttles all above its limit, and a generator that makes no more."""
+    """A partition that throttles all above its limit, and a generator that makes no more.
+
+    Attributes:
+        refused: Share of all requests that is refused, whatever the rate.
+    """
 
     limit_per_s: float = math.inf
     long_limit_per_s: float = math.inf
@@ -36,6 +40,7 @@ class Model:
     ceiling_per_s: float = math.inf
     users_per_s: float = math.inf
     noise: float = 0.0
+    refused: float = 0.0
 
     def take(self, step: Step, rng: random.Random, *, goes_on: bool = False) -> StepOutcome:
         """Hold the rate of a step; every measurement of it is another one."""
@@ -46,8 +51,8 @@ class Model:
         wanted = step.rate_per_s
         sent = min(wanted, self.ceiling_per_s, self.users_per_s)
         limit = min(self.limit_per_s, self.long_limit_per_s if step.confirming else math.inf)
-        served = min(sent, limit, self.capacity_per_s)
-        refused = max(0.0, sent - limit)
+        served = min(sent * (1.0 - self.refused), limit, self.capacity_per_s)
+        refused = max(self.refused * sent, sent - limit)
         seconds = tuple(
             Second(entities, entities + round(refused), round(refused))
             for entities in (round(noisy(served)) for _ in range(math.ceil(step.hold_s)))

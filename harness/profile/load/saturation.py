@@ -26,6 +26,8 @@ _TIMED = 0.005
 """Share by which counts by the seconds of other clocks may be off."""
 _REQUESTS_IN_BATCH = 8
 """The fewest requests that a batch served on average: one more or less shifts it only so much."""
+APART = 1.1
+"""The least ratio of two rates above a limit that show whether both are served the same."""
 
 
 class Second(NamedTuple):
@@ -63,6 +65,16 @@ def limit_in(seconds: Sequence[Second]) -> LimitPart | None:
         confidence=CONFIDENCE,
         measured_s=length_s,
     )
+
+
+def exponent(one: Sequence[Second], other: Sequence[Second]) -> int | None:
+    """The power of the rate that was served: 0 at a limit, 1 if it is the same share of any rate.
+
+    None if the rates are less than half as far as `APART`.
+    """
+    counts = ([sum(each) / len(at) + 1e-9 for each in zip(*at, strict=True)] for at in (one, other))
+    served, sent, _ = (math.log(b / a) for a, b in zip(*counts, strict=True))
+    return round(served / sent) if 2.0 * abs(sent) > math.log(APART) else None
 
 
 def throttled_throughout(seconds: Sequence[Second]) -> bool:

@@ -28,7 +28,8 @@ _REACHED_FROM = 0.95
 class Limit(enum.StrEnum):
     """Why no higher rate was found. The first six are why a step failed.
 
-    ``USERS``: latency did not grow, so that there were too few users to send more.
+    ``USERS``: latency did not grow, so that there were too few users to send more. ``FAILING`` is
+    also the result of a search where requests were refused, but not for the rate.
 
     ``of_step`` is the result of a step that failed, in a table.
     """

@@ -2,12 +2,13 @@
 
 The rate climbs until a step fails. If it was throttled, what was served is an estimate of the limit
 (`saturation`): a rate a little above it is held until the interval of the estimate is narrow. Then
-two steps check the interval from both sides: above it, requests must be throttled, and its lower
-end must be held for longer, or a lower rate is.
+two steps check the interval from both sides: above it, at another rate, as much must be served,
+and its lower end must be held for longer, or a lower rate is. If the same share was refused at the
+other rate, that is no limit, and higher rates are measured.
 
-If other causes limit the rate, or more was served above the interval, then the gap between the
-highest rate that passed and the lowest that failed is halved until it is small, and the rate is
-held once more, for longer, or a lower one is. The steps taken are the whole state of the search.
+If other causes limit the rate, or less is served of higher rates, then the gap between the highest
+rate that passed and the lowest that failed is halved until it is small, and the rate is held once
+more, for longer, or a lower one is. The steps taken are the whole state of the search.
 
 The lowest failed step decides what limited the result. If the generator was the limit of a step,
 the step says nothing about the endpoint. This reason therefore takes precedence, and makes the
@@ -21,7 +22,7 @@ import math
 from harness.measure.record.findings import LimitPart, SearchPart
 from harness.model.figures import counted, number, percent
 from harness.model.services.service import ENTITIES, CountedUnit
-from harness.profile.load.saturation import entities_of_request, limit_in
+from harness.profile.load.saturation import APART, entities_of_request, exponent, limit_in
 from harness.profile.load.search import Limit, Search, Step, StepOutcome, limit_words
 
 _SLACK = 1.0 + 1e-9
@@ -36,7 +37,7 @@ _FAR_OVER = 1.6
 _MOST_REPEATED = 3
 """Steps that are taken again, because the generator was the limit."""
 _NOT_MET = 1.5
-"""Growth of the rate after a step that was throttled too little to have met the limit."""
+"""Growth of the rate after a step that met no limit, or to check one that it was hardly above."""
 _MOST_LIMITS = 3
 """After so many limits that were not near their rates, what is served depends on the load."""
 _LONGER = 1.5
@@ -78,7 +79,7 @@ class StepSearch:
             rate = self._measuring_rate(failure)
             if rate is not None:
                 return self._step(rate, hold_s=_FIRST * settings.hold_s, measuring=True)
-        return self._by_halves(failure, left)
+        return self._found() if self._refused_anyway() else self._by_halves(failure, left)
 
     def _again(self) -> Step | None:
         """The last step, if the generator failed it, which may have been busy for a moment."""
@@ -98,20 +99,24 @@ class StepSearch:
         """A rate that a service that throttled should not reach; None if there is no such rate."""
         tried = [taken for taken in self.steps if taken.measuring]
         last = (tried or [failure])[-1]
-        over = _NOT_MET if last.limit is None else _OVER
-        rate = min(over * last.served_per_s, self._settings.max_per_s)
-        if last.measuring and (last.limit is None) == (rate <= last.rate_per_s):
-            return None
-        if sum(taken.limit is not None for taken in tried) >= _MOST_LIMITS:
+        met, per_s = last.limit is not None, last.served_per_s
+        if met and 1 in self._exponents(last):
+            met, per_s = False, last.rate_per_s
+        rate = min((_OVER if met else _NOT_MET) * per_s, self._settings.max_per_s)
+        limits = sum(taken.limit is not None for taken in tried)
+        if (last.measuring and met != (rate <= last.rate_per_s)) or limits >= _MOST_LIMITS:
             return None
         others = (one.rate_per_s for one in self._valid() if one.failed not in _THROTTLED_AT_MOST)
-        return rate if 0.0 < rate < min(others, default=math.inf) else None
+        least = APART**2 * last.served_per_s if met else 0.0
+        return rate if least < rate < min(others, default=math.inf) else None
 
     def _around(self, measured: StepOutcome) -> Step:
         """Check the interval of the limit from above, then from below."""
-        settings, limit, checks = self._settings, measured.met, self._checks(measured)
-        above = (1.0 + settings.precision) * (limit.high_per_s or math.inf)
-        if above < measured.rate_per_s and (not checks or checks == [True]):
+        settings, limit = self._settings, measured.met
+        if measured.measuring and self._checked(measured) is None:
+            above = (1.0 + settings.precision) * (limit.high_per_s or math.inf)
+            if APART * above > measured.rate_per_s:
+                above = min(_NOT_MET * measured.rate_per_s, settings.max_per_s)
             refused = _REFUSED_ABOVE * entities_of_request(measured.seconds)
             hold_s = max(_CHECKED * measured.hold_s, refused / (settings.precision * above))
             return self._step(above, hold_s=max(hold_s, settings.hold_s))
@@ -190,11 +195,14 @@ class StepSearch:
             measuring=measuring,
         )
 
+    def _throttled(self) -> list[StepOutcome]:
+        return [one for one in self.steps if one.measuring and one.failed is Limit.THROTTLED]
+
     def _measured(self) -> StepOutcome | None:
         """The step that measured the limit; None if none did, or if later steps contradict it."""
-        throttled = (taken for taken in self.steps if taken.failed is Limit.THROTTLED)
-        measured = next((one for one in throttled if one.measuring and self._near(one)), None)
-        if measured is None or self._checks(measured) == [True, True]:
+        near = filter(self._near, self._throttled())
+        measured = next((taken for taken in near if self._checked(taken) is not False), None)
+        if measured is None:
             return None
         for taken in self.steps:
             # If the limit did not last, what is served for longer is a lower one.
@@ -211,19 +219,35 @@ class StepSearch:
             outcome.rate_per_s <= _FAR_OVER * limit.per_s or limit.within(self._settings.precision)
         )
 
-    def _checks(self, measured: StepOutcome) -> list[bool]:
-        """Whether more than the limit was served, for each step that checked it from above.
+    def _exponents(self, measured: StepOutcome) -> list[int | None]:
+        """Of each step that checked a limit from above; -1 if it passed: it was not above one."""
+        later = self.steps[self.steps.index(measured) + 1 :]
+        checks = [taken for taken in later if not taken.confirming][:2]
+        return [exponent(measured.seconds, one.seconds) if one.failed else -1 for one in checks]
 
-        A service that charges refused requests, too, serves more where it refuses less.
+    def _checked(self, measured: StepOutcome) -> bool | None:
+        """Whether what is served does not depend on the rate; None if it takes one more check.
+
+        One check of two has to show it; both, where the limit has no interval. A service that
+        charges refused requests, too, serves more where it refuses less.
         """
-        limit = measured.met
-        most_per_s = limit.per_s + 2.0 * ((limit.high_per_s or math.inf) - limit.per_s)
-        return [
-            taken.failed is None
-            or taken.achieved_per_s - entities_of_request(taken.seconds) / taken.hold_s > most_per_s
-            for taken in self.steps[self.steps.index(measured) + 1 :]
-            if not taken.confirming
-        ][:2]
+        same = [power == 0 for power in self._exponents(measured)]
+        certain = measured.met.high_per_s is not None
+        agree = any(same) if certain else all(same)
+        return agree if agree is certain or len(same) == 2 else None
+
+    def _refused_anyway(self) -> str:
+        """What is said if about the same share was refused at two rates; empty if it was not."""
+        tried = sorted(self._throttled(), key=lambda taken: taken.rate_per_s)
+        # Where far more was refused, a limit was met on top.
+        alike = [one for one in tried if one.throttled_ratio <= 3.0 * tried[0].throttled_ratio]
+        if not alike or exponent(alike[0].seconds, alike[-1].seconds) != 1:
+            return ""
+        low, high = (
+            f"{percent(one.throttled_ratio)} at {number(one.rate_per_s)} {self._rate}"
+            for one in (alike[0], alike[-1])
+        )
+        return f"No limit was found, because requests are refused at every rate: {low}, and {high}."
 
     def _valid(self) -> list[StepOutcome]:
         """All steps but those that a busy generator failed, and later sent as much."""
@@ -236,14 +260,14 @@ class StepSearch:
         return valid
 
     def _lowest_failed(self) -> StepOutcome | None:
-        """Once the limit is known, a few refusals in a short step below it were not its doing."""
-        failures = [taken for taken in self._valid() if taken.failed is not None]
-        if self._measured() is not None:
-            failures = [
-                taken
-                for taken in failures
-                if taken.limit or taken.confirming or taken.failed is not Limit.THROTTLED
-            ]
+        """Once the limit is known, refusals in a short step below it were not its doing."""
+        low_per_s = 0.0 if (measured := self._measured()) is None else measured.met.low_per_s
+        failures = [
+            taken
+            for taken in self._valid()
+            if taken.failed not in _THROTTLED_AT_MOST
+            or (taken.failed and (taken.confirming or taken.rate_per_s > low_per_s))
+        ]
         return min(failures, key=lambda taken: taken.rate_per_s, default=None)
 
     def _highest(self, *, confirming: bool) -> StepOutcome | None:
@@ -268,7 +292,11 @@ class StepSearch:
         """The result; ``ended`` is why the search is incomplete, None if it is complete."""
         failure, measured = self._lowest_failed(), self._measured()
         passed = self._highest(confirming=True) or self._highest(confirming=False)
-        if measured is not None:
+        if measured is not None and measured.measuring and not self._checked(measured):
+            measured = None
+        if anyway := "" if measured else self._refused_anyway():
+            passed, limited_by = None, Limit.FAILING
+        elif measured is not None:
             limited_by = Limit.THROTTLED
         elif failure is not None:
             assert failure.failed is not None
@@ -284,7 +312,7 @@ class StepSearch:
         if measured is not None:
             sentence = self._limit(measured, passed, ended)
         elif passed is None or rate is None:
-            sentence = self._nothing(failure, ended)
+            sentence = anyway or self._nothing(failure, ended)
         else:
             lead = "At least" if at_least else "Highest sustainable rate:"
             sentence = f"{lead} {self._something(rate, passed, failure, ended)}"

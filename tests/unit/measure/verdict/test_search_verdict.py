@@ -18,6 +18,7 @@ FINER, BATCH = "hot-partition", "transactions"
         ("client-limited", "client_limited", ["generator-size"]),
         ("users", "client_limited", []),
         ("latency", "endpoint_limited", [BATCH]),
+        ("failing", "failing", []),
         ("maximum", "within_target", []),
         ("unfinished", "inconclusive", []),
     ],

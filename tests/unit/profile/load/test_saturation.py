@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.record.findings import LimitPart
-from harness.profile.load.saturation import Second, limit_in, throttled_throughout
+from harness.measure.record.findings import LimitPart, SearchPart
+from harness.profile.load.saturation import Second, exponent, limit_in, throttled_throughout
+from harness.profile.load.search import Limit
+from harness.profile.load.step_search import StepSearch
 from tests.support.examples import examples
 from tests.support.profiles import shipped
+from tests.support.records import altered
 from tests.support.searches import ThrottledService, searched
 from tests.support.throttles import FixedWindow, SlidingWindow, Throttle, TokenBucket, Unreliable
 
 FIND_LIMIT = shipped("find-limit")
+assert FIND_LIMIT.search is not None
+SHORT = altered(FIND_LIMIT.search, hold_s=2.0, measure_s=10.0, confirm_s=5.0)
 SEARCHES = 20
 Kind = Callable[[float, random.Random], Throttle]
 
@@ -82,13 +87,51 @@ def test_charged_refusals_do_not_hide_what_is_sustained(charged: float) -> None:
         assert found.rate_per_s == pytest.approx(per_s, rel=0.08)
 
 
-def test_requests_refused_at_random_show_no_limit() -> None:
-    """A service that refuses a fifth of any load has no rate that is held."""
-    bounds = FIND_LIMIT.search
+@pytest.mark.parametrize("refused", [0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("short", [False, True])
+def test_requests_refused_at_random_show_no_limit(refused: float, short: bool) -> None:
+    """A service that refuses a share of any load has no limit, and nearly always it is said."""
+    bounds, said = SHORT if short else FIND_LIMIT.search, 0
     assert bounds is not None
-    chance = Unreliable(throttle=lambda *_: True, refused=0.2, rng=random.Random(1))
-    found = searched(ThrottledService(chance), bounds)
-    assert (found.rate_per_s, found.limit) == (None, None)
+    for seed in range(SEARCHES):
+        chance = Unreliable(throttle=lambda *_: True, refused=refused, rng=random.Random(seed))
+        found = searched(ThrottledService(chance), bounds, seed)
+        assert found.limit is None
+        said += found.limited_by == Limit.FAILING
+        assert found.sentence.startswith("No limit was found, because ") == (
+            found.limited_by == "failing"
+        )
+    assert said >= 0.8 * SEARCHES
+
+
+@pytest.mark.parametrize("kind", THROTTLES)
+def test_a_limit_is_claimed_only_where_a_step_at_another_rate_shows_it_too(kind: str) -> None:
+    """Also after a step that was hardly above the limit, or too short for an interval."""
+    rng, claimed = random.Random(5), 0
+    for _ in range(SEARCHES):
+        service = ThrottledService(THROTTLES[kind](rng.uniform(200.0, 8000.0), rng))
+        found = searched(service, SHORT, seed=rng.randrange(1000))
+        if found.limit is not None:
+            claimed += 1
+            first = next(place for place, one in enumerate(found.steps) if one.measuring)
+            rates = [one.rate_per_s for one in found.steps[first:] if not one.confirming]
+            assert max(rates) > 1.05 * min(rates)
+    assert claimed >= 0.5 * SEARCHES
+
+
+def test_a_limit_that_nothing_checked_is_not_claimed() -> None:
+    """A search that ends with the step that measured the limit has a lower bound."""
+    bounds, rng = FIND_LIMIT.search, random.Random(1)
+    assert bounds is not None
+    search, service = StepSearch(bounds), ThrottledService(TokenBucket(per_s=1000.0))
+    while not (search.steps and search.steps[-1].measuring):
+        step = search.next()
+        assert not isinstance(step, SearchPart)
+        search.note(service.take(step, rng))
+    assert search.steps[-1].limit is not None
+    found = search.ended("the run was ended")
+    assert (found.limit, found.at_least) == (None, True)
+    assert found.sentence.startswith("At least 800 of 800 wanted entities/s")
 
 
 def seconds(*served: int, refused: int = 5) -> list[Second]:
@@ -101,6 +144,15 @@ def test_a_burst_does_not_count() -> None:
     assert limit is not None
     assert (limit.per_s, limit.measured_s) == (1000.0, 20)
     assert limit.within(0.02)
+
+
+def test_what_is_served_is_the_same_at_a_limit_and_the_same_share_without_one() -> None:
+    """The power is 0 or 1; rates that are hardly different show neither."""
+    low, high = seconds(*[90] * 10, refused=10), seconds(*[180] * 10, refused=20)
+    assert exponent(low, high) == exponent(high, low) == 1
+    assert exponent(low, seconds(*[92] * 10, refused=60)) == 0
+    assert exponent(low, seconds(*[60] * 10, refused=60)) == -2
+    assert exponent(low, seconds(*[91] * 10, refused=11)) is None
 
 
 def test_throttling_now_and_then_is_not_throughout() -> None:
