@@ -37,7 +37,7 @@ _FAR_OVER = 1.6
 _MOST_REPEATED = 3
 """Steps that are taken again, because the generator was the limit."""
 _NOT_MET = 1.5
-"""Growth of the rate after a step that met no limit, or to check one that it was hardly above."""
+"""Growth of the rate after a step that met no limit, or to check one that is not precise."""
 _MOST_LIMITS = 3
 """After so many limits that were not near their rates, what is served depends on the load."""
 _LONGER = 1.5
@@ -116,7 +116,8 @@ class StepSearch:
         if measured.measuring and self._checked(measured) is None:
             above = (1.0 + settings.precision) * (limit.high_per_s or math.inf)
             if APART * above > measured.rate_per_s:
-                above = min(_NOT_MET * measured.rate_per_s, settings.max_per_s)
+                times = _OVER if limit.within(settings.precision) else _NOT_MET
+                above = min(times * measured.rate_per_s, settings.max_per_s)
             refused = _REFUSED_ABOVE * entities_of_request(measured.seconds)
             hold_s = max(_CHECKED * measured.hold_s, refused / (settings.precision * above))
             return self._step(above, hold_s=max(hold_s, settings.hold_s))
