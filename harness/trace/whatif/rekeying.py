@@ -28,7 +28,7 @@ from harness.trace.whatif.digests import Collisions, digest_of
 from harness.trace.whatif.queries import BETWEEN, TreatedQuery, treated
 from harness.trace.whatif.rows import Effects, KnownRows
 from harness.trace.whatif.rows_before import RowsBefore
-from harness.trace.whatif.scanned_rows import ScannedRows, divided, pages_of
+from harness.trace.whatif.scanned_rows import ScannedRows, pages_of
 from harness.trace.whatif.scheme import ROW_KEY, Scheme
 from harness.trace.whatif.units import (
     ENTITIES,
@@ -38,6 +38,7 @@ from harness.trace.whatif.units import (
     PagedScan,
     Places,
     Scanned,
+    divided,
 )
 
 _KEPT = 50_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -15,7 +13,7 @@ from harness.trace.whatif.queries import BETWEEN, NewRange, TreatedQuery
 from harness.trace.whatif.rows_before import RowsBefore
 from harness.trace.whatif.scheme import Scheme
 from harness.trace.whatif.stored_rows import Shares, StoredRows
-from harness.trace.whatif.units import PagedScan, ScanPage
+from harness.trace.whatif.units import PagedScan, ScanPage, divided
 
 _MOST_PAGED = 10_000
 
@@ -38,20 +36,11 @@ class ScannedRange(NamedTuple):
 
     def in_pages(self, page_s: float, table: str) -> PagedScan:
         """The pages, which read partitions one after the other; each takes ``page_s``."""
-        waiting = [*self.shares] if self.one.several else []
-        own = max(0, self.entities - sum(rows for _, rows in waiting))
-        pages, (each, left) = [], divmod(self.entities - own, self.pages)
-        waiting.reverse()
-        for number, of_own in enumerate(divided(own, [0] * self.pages)):
-            room, shares = each + (number < left), []
-            while waiting and room > 0:
-                key, rows = waiting.pop()
-                taken = min(rows, room)
-                room -= taken
-                shares.append(((table, key), taken))
-                if rows > taken:
-                    waiting.append((key, rows - taken))
-            pages.append(ScanPage(of_own, tuple(shares)))
+        shares = (
+            tuple(((table, key), rows) for key, rows in self.shares) if self.one.several else ()
+        )
+        own = max(0, self.entities - sum(rows for _, rows in shares))
+        pages = ScanPage(own, shares).divided(self.pages)
         first = self.shares[0][0] if self.shares else self.one.partition_from
         keys = first or "", self.one.partition_before
         returned = self.returned * self.one.several
@@ -166,38 +155,13 @@ class ScannedRows:
                 pages = pages_of(shape)
             if part > number > 0:
                 shares = [(key, rows * part // number) for key, rows in shares]
-            elif part < number and (shares := _section(shares, since, part, number)):
-                one = one._replace(partition_before=shares[-1][0] + BETWEEN)
+            elif part < number and one.several and counts is not None:
+                one, shares = counts.section(table, one, since, part)
             ends = full and (found.exact or found.narrowed)
             scanned.append(ScannedRange(one, part, shares, pages, on_servers, ends))
         return scanned, sure
 
 
-def _section(shares: Shares, since: int, part: int, number: int) -> Shares:
-    """What a part of a range has of its partitions, which are read one after the other.
-
-    Args:
-        since: Where it begins, of ``number`` entities.
-    """
-    whole, found, end = sum(rows for _, rows in shares), [], 0
-    first, last = (whole * min(at, number) // number for at in (since, since + part))
-    for key, rows in shares:
-        start, end = end, end + rows
-        if taken := max(0, min(end, last) - max(start, first)):
-            found.append((key, taken))
-    return found
-
-
 def pages_of(shape: TracedShape) -> int:
     """The pages of a recorded query."""
     return max(1, sum(200 <= answer.status < 300 for answer in shape.attempts))
-
-
-def divided(whole: int, parts: Sequence[int]) -> list[int]:
-    """A whole number, divided in proportion to ``parts``; evenly if they are nothing."""
-    total = sum(parts)
-    if not total:
-        each, rest = divmod(whole, len(parts) or 1)
-        return [each + (place < rest) for place in range(len(parts))]
-    ends = [whole * done // total for done in itertools.accumulate(parts, initial=0)]
-    return [end - start for start, end in itertools.pairwise(ends)]

@@ -235,15 +235,25 @@ class Simulation:
         # Attempts by rule after the first one, which says when it was, and where.
         refused: dict[str, int] = {}
         soon: list[Request] = []
+        scanned: list[tuple[Place, int]] = []
+        scanned_s = 0.0
         for request, entities, about_rows in self._arriving(requests, soon):
             now_s, _, place, _, _, _, _ = request
+            if scanned and now_s > scanned_s:
+                assert storage is not None
+                for (table, key), more in scanned:
+                    storage.take(table, key, more, scanned_s)
+                scanned.clear()
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Scanned else entities
             if type(entities) is PagedScan:
                 assert passage is not None
                 rule = self._rule_against_page(request, entities, passage, soon, second)
             elif passage is not None:
-                rule = passage.admit(place, asked, entities, now_s)
+                rule = passage.admit(place, asked, min(asked, entities), now_s)
+                if entities > asked and not rule:
+                    scanned.append((place, entities - asked))
+                    scanned_s = now_s
             else:
                 rule = self._model.admit(*place, asked, now_s, entities - asked)
             if rule:
@@ -263,6 +273,9 @@ class Simulation:
         for rule, attempts in refused.items():
             by_rule[rule] += attempts
         if passage is not None:
+            assert storage is not None
+            for (table, key), more in scanned:
+                storage.take(table, key, more, scanned_s)
             passage.end()
 
     def _arriving(
@@ -288,8 +301,11 @@ class Simulation:
         What others than doubtful partitions are asked for is taken already, but for retries.
         """
         now_s, _, place, attempt, _, _, origin = request
-        storage, page = self._model.storage, paged.pages[0]
+        storage = self._model.storage
         assert storage is not None
+        if paged.returned:
+            paged = paged.cut(storage.borders(place[0], *paged.keys))
+        page = paged.pages[0]
         net = {} if paged.full else self._missing.net
         late = attempt > 1
         takes = [
@@ -309,9 +325,6 @@ class Simulation:
                 storage.take(*at, count, now_s)
         if several and page.own:
             storage.take_spread(place[0], *paged.keys, page.own, now_s)
-        if paged.returned:
-            borders = storage.borders(place[0], *paged.keys)
-            self.throttling.attempts += paged.more_pages(borders)
         if (rest := paged.rest) is not None:
             self._number = number = self._number + 1
             self.throttling.attempts += 1

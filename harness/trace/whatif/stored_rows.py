@@ -22,6 +22,8 @@ MOST_SHARES = 64
 _GROWN = 1.1
 """The partitions with the most rows are looked for again when there are so many more rows."""
 _MOST_RANGES = 1000
+_MOST_WALKED = 5000
+"""Partitions in which the beginning of a range is looked for."""
 
 Shares = Sequence[tuple[str, int]]
 """PartitionKeys, and the rows of each."""
@@ -199,23 +201,41 @@ class StoredRows:
             return (missing if one == NewRange(one.partition_key) and one.several else 0), ()
         first_row, end = one.span
         span = sort_key(first_row), None if end is None else sort_key(end)
-        size = known.rows.size
-        counted = known.rows.between(*span)
-        scale = 1 << self._bits
-        # Those that are not known are where the known ones are.
-        more = 1 + missing / (size << self._bits) if missing and size else 1
-        total = round((counted << self._bits) * more)
-        if not size and one.several and span == ("", None):
+        each = self._each(known, missing)
+        total = round(known.rows.between(*span) * each)
+        if not known.rows.size and one.several and span == ("", None):
             total = missing
         if not one.several:
             return total, ((one.partition_key, total),)
-        first, before = sort_key(one.partition_from or ""), one.partition_before
-        keys = known.largest(first, None if before is None else sort_key(before))
+        keys = known.largest(*_partitions(one))
         keys = [key for key in keys if key not in self._nowhere.get(table, ())]
         if table in self.doubted:
-            more = 1
+            each = self._each(known, 0)
         shares = [(of_sort_key(key), known.partitions[key]) for key in keys]
-        return total, [(key, round(rows * scale * more)) for key, rows in shares]
+        return total, [(key, round(rows * each)) for key, rows in shares]
+
+    def section(self, table: str, one: NewRange, since: int, part: int) -> tuple[NewRange, Shares]:
+        """The part of a range of partitions that has ``part`` rows behind ``since`` ones.
+
+        The first of its partitions are told apart.
+        """
+        known, end, shares = self._tables.get(table), 0, list[tuple[str, int]]()
+        if known is None:
+            return one, shares
+        each = self._each(known, self._missing.get(table, 0))
+        for key in itertools.islice(known.keys.since(*_partitions(one)), _MOST_WALKED):
+            start, end = end, end + round(known.partitions[key] * each)
+            taken = min(end, since + part) - max(start, since)
+            if taken > 0 and len(shares) < MOST_SHARES:
+                shares.append((of_sort_key(key), taken))
+            if end >= since + part:
+                return one._replace(partition_before=of_sort_key(key) + BETWEEN), shares
+        return one, shares
+
+    def _each(self, known: _Table, missing: int) -> float:
+        """How many rows a known one stands for: those that are not known are where it is."""
+        size = known.rows.size << self._bits
+        return (1 << self._bits) * (1 + missing / size if missing and size else 1)
 
     def _halve(self) -> None:
         """Know half of the rows from now on."""
@@ -225,3 +245,9 @@ class StoredRows:
         for name, table in tables.items():
             for row in table.rows.since("", None):
                 self.note(name, row, stays=True)
+
+
+def _partitions(one: NewRange) -> tuple[str, str | None]:
+    """The partitions of a range, as `SortedKeys.since` takes them."""
+    before = one.partition_before
+    return sort_key(one.partition_from or ""), None if before is None else sort_key(before)

@@ -8,7 +8,7 @@ bytes; how many properties an entity has is not recorded.
 from __future__ import annotations
 
 import bisect
-import math
+import itertools
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,6 +51,16 @@ class Scanned(int):
 NOTHING = Scanned(0)
 
 
+def divided(whole: int, parts: Sequence[int]) -> list[int]:
+    """A whole number, divided in proportion to ``parts``; evenly if they are nothing."""
+    total = sum(parts)
+    if not total:
+        each, rest = divmod(whole, len(parts) or 1)
+        return [each + (place < rest) for place in range(len(parts))]
+    ends = [whole * done // total for done in itertools.accumulate(parts, initial=0)]
+    return [end - start for start, end in itertools.pairwise(ends)]
+
+
 class ScanPage(NamedTuple):
     """What a page of a query takes: of the place that it is sent to, and of other partitions.
 
@@ -64,6 +74,22 @@ class ScanPage(NamedTuple):
     @property
     def total(self) -> int:
         return self.own + sum(count for _, count in self.shares)
+
+    def divided(self, number: int) -> list[ScanPage]:
+        """So many pages, which read the partitions one after the other."""
+        waiting, pages = [*reversed(self.shares)], []
+        each, left = divmod(self.total - self.own, number)
+        for page, own in enumerate(divided(self.own, [0] * number)):
+            room, shares = each + (page < left), []
+            while waiting and room > 0:
+                place, rows = waiting.pop()
+                taken = min(rows, room)
+                room -= taken
+                shares.append((place, taken))
+                if rows > taken:
+                    waiting.append((place, rows - taken))
+            pages.append(ScanPage(own, tuple(shares)))
+        return pages
 
 
 class PagedScan(int):
@@ -110,22 +136,32 @@ class PagedScan(int):
             first = shares[0][0][1] or ""
         return PagedScan.of(pages, self.page_s, (first, before), full=self.full)
 
-    def more_pages(self, borders: Sequence[str]) -> int:
-        """How many pages more it has, because each ends where the table is on another server.
+    def cut(self, borders: Sequence[str]) -> PagedScan:
+        """The query whose pages end, too, where the table is on another server.
 
         A page goes on where it found nothing to return. The entities of partitions that are not
         told apart are taken to be evenly spread over the servers.
         """
-        scanned = [int(self) / (len(borders) + 1)] * (len(borders) + 1)
+        on_servers: list[list[tuple[Place, int]]] = [[] for _ in range(len(borders) + 1)]
         for page in self.pages:
-            for (_, key), count in page.shares:
-                scanned[bisect.bisect_right(borders, sort_key(key or ""))] += count
-        full = MAX_PAGE_ENTITIES / self.returned
-        pages = sum(
-            math.ceil(one / full) if one > full else 1 - (1 - self.returned) ** one
-            for one in scanned
-        )
-        return max(0, round(pages) - len(self.pages))
+            for share in page.shares:
+                key = sort_key(share[0][1] or "")
+                on_servers[bisect.bisect_right(borders, key)].append(share)
+        pages: list[ScanPage] = []
+        ended, full, read = 0.0, MAX_PAGE_ENTITIES / self.returned, ScanPage(0)
+        for own, shares in zip(divided(int(self), [0] * len(on_servers)), on_servers, strict=True):
+            scanned = ScanPage(own, tuple(shares)).total
+            ended += -(-scanned // full) if scanned > full else 1 - (1 - self.returned) ** scanned
+            read = ScanPage(read.own + own, (*read.shares, *shares))
+            if (more := round(ended) - len(pages)) > 0:
+                pages += read.divided(more)
+                read = ScanPage(0)
+        if read.total:
+            last = pages.pop() if pages else ScanPage(0)
+            pages.append(ScanPage(last.own + read.own, last.shares + read.shares))
+        if len(pages) <= len(self.pages):
+            return self
+        return PagedScan.of(tuple(pages), self.page_s, self.keys, full=self.full)
 
     def grown(self, own: int, rows: Mapping[Place, int]) -> PagedScan:
         """The query after rows were added or removed, which its last page finds, or does not.
