@@ -60,8 +60,9 @@ several partitions for no partition: then its hottest partition is left out. *Em
 one in a hundred requests failed otherwise than by throttling, was not answered, or was a query of a
 type whose median is above half a second, because Azurite reads and sorts the table for each page of
 a query. A slow query finds what was written meanwhile, and its load is spread over the time. The
-gateway takes one entity for a query until its answer says what it scanned; a what-if knows that at
-once, and so throttles less where many queries find nothing (`even-spread`, buckets). A replay is
+gateway takes one entity for a query until its answer says what it scanned; a what-if knows that
+after the same millisecond, and so throttles less where many queries find nothing (`even-spread`,
+buckets). A replay is
 late where the machine is busy, and then sends in bursts: *busy* is the share of the time in which
 other programs had the processors.
 

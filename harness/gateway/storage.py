@@ -440,6 +440,18 @@ class Passage:
         entrance.refused_s[1:] = [now_s]
         return rule
 
+    def take(self, place: Place, entities: int, now_s: float) -> None:
+        """Take what a request that was admitted scans besides, as its answer tells."""
+        entrance = self._entrances[place]
+        if entrance is None:
+            self._storage.take(*place, entities, now_s)
+            return
+        if entrance.bucket is not None:
+            entrance.bucket.take(entities, now_s)
+        entrance.server.take(entities, now_s)
+        self._account.take(entities, now_s)
+        entrance.taken += entities
+
     def end(self) -> None:
         """Note the loads and the refusals."""
         for (table, key), entrance in self._entrances.items():

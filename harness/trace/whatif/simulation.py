@@ -235,15 +235,13 @@ class Simulation:
         # Attempts by rule after the first one, which says when it was, and where.
         refused: dict[str, int] = {}
         soon: list[Request] = []
-        scanned: list[tuple[Place, int]] = []
-        scanned_s = 0.0
+        # What the queries of the latest instant scanned: other requests of it came before the
+        # answers that tell.
+        scanned: list[tuple[Place, int, float]] = []
         for request, entities, about_rows in self._arriving(requests, soon):
             now_s, _, place, _, _, _, _ = request
-            if scanned and now_s > scanned_s:
-                assert storage is not None
-                for (table, key), more in scanned:
-                    storage.take(table, key, more, scanned_s)
-                scanned.clear()
+            if scanned and now_s > scanned[0][2]:
+                _take(passage, scanned)
             # Of a query, and where nothing was found, one entity is asked for.
             asked = 1 if type(entities) is Scanned else entities
             if type(entities) is PagedScan:
@@ -252,8 +250,7 @@ class Simulation:
             elif passage is not None:
                 rule = passage.admit(place, asked, min(asked, entities), now_s)
                 if entities > asked and not rule:
-                    scanned.append((place, entities - asked))
-                    scanned_s = now_s
+                    scanned.append((place, entities - asked, now_s))
             else:
                 rule = self._model.admit(*place, asked, now_s, entities - asked)
             if rule:
@@ -273,9 +270,7 @@ class Simulation:
         for rule, attempts in refused.items():
             by_rule[rule] += attempts
         if passage is not None:
-            assert storage is not None
-            for (table, key), more in scanned:
-                storage.take(table, key, more, scanned_s)
+            _take(passage, scanned)
             passage.end()
 
     def _arriving(
@@ -431,6 +426,13 @@ class Simulation:
         """Simulate the retries of the seconds before one."""
         while self._later and (second := min(self._later)) < until_s:
             self._simulate(_in_order(self._later.pop(second)), second)
+
+
+def _take(passage: Passage | None, scanned: list[tuple[Place, int, float]]) -> None:
+    for place, entities, at_s in scanned:
+        assert passage is not None
+        passage.take(place, entities, at_s)
+    scanned.clear()
 
 
 def _in_order(requests: list[Request]) -> list[Request]:

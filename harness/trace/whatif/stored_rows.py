@@ -222,11 +222,11 @@ class StoredRows:
         known, end, shares = self._tables.get(table), 0, list[tuple[str, int]]()
         if known is None:
             return one, shares
-        each = self._each(known, self._missing.get(table, 0))
+        each, nowhere = self._each(known, self._missing.get(table, 0)), self._nowhere.get(table, ())
         for key in itertools.islice(known.keys.since(*_partitions(one)), _MOST_WALKED):
             start, end = end, end + round(known.partitions[key] * each)
             taken = min(end, since + part) - max(start, since)
-            if taken > 0 and len(shares) < MOST_SHARES:
+            if taken > 0 and len(shares) < MOST_SHARES and key not in nowhere:
                 shares.append((of_sort_key(key), taken))
             if end >= since + part:
                 return one._replace(partition_before=of_sort_key(key) + BETWEEN), shares

@@ -13,19 +13,21 @@ from urllib.parse import quote
 import pytest
 
 from harness.gateway.answers import GatewayAnswer
-from harness.gateway.limits import GatewayLimits, Servers
+from harness.gateway.demand import Demand
+from harness.gateway.limits import GatewayLimits, Rate, Servers
 from harness.gateway.model import Model
 from harness.gateway.reading import Answered, read_answer
 from harness.model.entity import MAX_PAGE_ENTITIES
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.trace.operations import Answer, Batch, TracedOperation, TracedQuery
-from harness.trace.whatif.queries import NewRange
+from harness.trace.whatif.queries import BETWEEN, NewRange
 from harness.trace.whatif.rekeying import Rekeying
 from harness.trace.whatif.rows_before import RowsBefore
 from harness.trace.whatif.scanned_rows import ScannedRange
 from harness.trace.whatif.scheme import parse_scheme
-from harness.trace.whatif.simulation import Simulation
-from harness.trace.whatif.units import PagedScan
+from harness.trace.whatif.simulation import FIRST, Request, Simulation
+from harness.trace.whatif.stored_rows import StoredRows
+from harness.trace.whatif.units import PagedScan, Scanned, ScanPage
 from tests.support.asked import about_entity, query
 from tests.support.gateways import ranges_of
 from tests.support.traced import shape
@@ -189,3 +191,58 @@ def test_a_scan_of_a_table_has_at_least_the_pages_that_its_rows_need(
     [found] = rekeying.loads(batch).amounts
     assert isinstance(found, PagedScan)
     assert (len(found.pages), found.returned) == (attempts, on_servers)
+
+
+ON_SERVERS = GatewayLimits(
+    account=Rate(entities_per_s=100.0),
+    partition=Rate(entities_per_s=1e6),
+    servers=Servers(entities_per_s=1e6, count=4, keys_per_range=4),
+)
+KEYS = [f"p{number:03}" for number in range(40)]
+
+
+def test_a_refused_page_ends_a_query_before_it_took_the_rest() -> None:
+    """Its pages end at servers, and a write a moment later passes."""
+    simulation = Simulation(ON_SERVERS, None)
+    simulation.begin([("", key) for key in KEYS])
+    page = ScanPage(0, tuple((("", key), 15) for key in KEYS))
+    scan = PagedScan.of((page,), 0.01, (KEYS[0], None), 1.0)
+    requests: list[Request] = [
+        (0.1, FIRST, ("", None), 1, scan, 0, None),
+        (0.9, FIRST, ("", KEYS[0]), 1, 1, 0, None),
+    ]
+    demand = Demand({("", key): 16 for key in KEYS}, 600, scans=True)
+    simulation.serve(0, demand, 2, {("", None)})
+    simulation.simulate(0, requests)
+    assert simulation.throttling.by_rule == {"account": 1}
+    assert simulation.throttling.failed == 1
+    assert 1 < simulation.throttling.attempts - 2 < 5
+    assert sum(simulation.lost.values()) > 400
+
+
+def test_queries_of_one_instant_are_there_before_their_answers() -> None:
+    """None of them is refused for what another one scans; the next request is."""
+    simulation = Simulation(ON_SERVERS, None)
+    requests: list[Request] = [
+        *((0.1, FIRST, ("", key), 1, Scanned(90), 0, None) for key in KEYS[:5]),
+        (0.101, FIRST, ("", KEYS[5]), 1, 1, 0, None),
+    ]
+    demand = Demand({("", key): 90 for key in KEYS[:6]}, 90, scans=True)
+    simulation.serve(0, demand, len(requests))
+    simulation.simulate(0, requests)
+    assert simulation.throttling.by_rule == {"account": 1}
+    assert simulation.throttled == {("", KEYS[5]): 1}
+
+
+def test_the_beginning_of_a_range_is_in_its_first_partitions() -> None:
+    """Not in those with the most rows, nor in one whose rows are in others."""
+    counts = StoredRows()
+    for number in range(500):
+        for row in range(1 if number < 400 else 9):
+            counts.note("table", BETWEEN.join((f"p{number:03}", f"{row}")), stays=True)
+    one, shares = counts.section("table", NewRange(WHOLE_TABLE), 2, 3)
+    assert shares == [("p002", 1), ("p003", 1), ("p004", 1)]
+    assert one.partition_before == "p004" + BETWEEN
+    counts.nowhere("table", "p003")
+    _, shares = counts.section("table", NewRange(WHOLE_TABLE), 2, 3)
+    assert shares == [("p002", 1), ("p004", 1)]
