@@ -200,7 +200,7 @@ class PartitionTally(AnswerTally):
 class ResultGroup:
     """Results that differ in nothing but their amounts and latencies, to be counted together.
 
-    Counting each by itself would take twice the time.
+    Where most are of one partition, counting each by itself would take half as long again.
 
     Attributes:
         with_entities: How many of them have entities.

@@ -233,9 +233,10 @@ class StepSearch:
         charges refused requests, too, serves more where it refuses less.
         """
         same = [power == 0 for power in self._exponents(measured)]
-        certain = measured.met.high_per_s is not None
-        agree = any(same) if certain else all(same)
-        return agree if agree is certain or len(same) == 2 else None
+        both = len(same) == 2
+        if measured.met.high_per_s is None:
+            return (True if both else None) if all(same) else False
+        return True if any(same) else (False if both else None)
 
     def _refused_anyway(self) -> str:
         """What is said if about the same share was refused at two rates; empty if it was not."""
