@@ -40,7 +40,7 @@ class ScannedRange(NamedTuple):
             tuple(((table, key), rows) for key, rows in self.shares) if self.one.several else ()
         )
         own = max(0, self.entities - sum(rows for _, rows in shares))
-        pages = ScanPage(own, shares).divided(self.pages)
+        pages = ScanPage(own, shares).divided([0] * self.pages)
         first = self.shares[0][0] if self.shares else self.one.partition_from
         keys = first or "", self.one.partition_before
         returned = self.returned * self.one.several

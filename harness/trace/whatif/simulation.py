@@ -298,10 +298,10 @@ class Simulation:
         now_s, _, place, attempt, _, _, origin = request
         storage = self._model.storage
         assert storage is not None
-        if paged.returned:
-            paged = paged.cut(storage.borders(place[0], *paged.keys))
-        page = paged.pages[0]
         net = {} if paged.full else self._missing.net
+        if paged.returned:
+            paged = paged.cut(storage.borders(place[0], *paged.keys), net)
+        page = paged.pages[0]
         late = attempt > 1
         takes = [
             (at, max(0, count - net.get(at, 0)))

@@ -75,12 +75,12 @@ class ScanPage(NamedTuple):
     def total(self) -> int:
         return self.own + sum(count for _, count in self.shares)
 
-    def divided(self, number: int) -> list[ScanPage]:
-        """So many pages, which read the partitions one after the other."""
+    def divided(self, parts: Sequence[int]) -> list[ScanPage]:
+        """Pages in proportion to ``parts``, which read the partitions one after the other."""
         waiting, pages = [*reversed(self.shares)], []
-        each, left = divmod(self.total - self.own, number)
-        for page, own in enumerate(divided(self.own, [0] * number)):
-            room, shares = each + (page < left), []
+        rooms = divided(self.total - self.own, parts)
+        for own, room in zip(divided(self.own, parts), rooms, strict=True):
+            shares = []
             while waiting and room > 0:
                 place, rows = waiting.pop()
                 taken = min(rows, room)
@@ -136,11 +136,12 @@ class PagedScan(int):
             first = shares[0][0][1] or ""
         return PagedScan.of(pages, self.page_s, (first, before), full=self.full)
 
-    def cut(self, borders: Sequence[str]) -> PagedScan:
+    def cut(self, borders: Sequence[str], missing: Mapping[Place, int]) -> PagedScan:
         """The query whose pages end, too, where the table is on another server.
 
         A page goes on where it found nothing to return. The entities of partitions that are not
-        told apart are taken to be evenly spread over the servers.
+        told apart are taken to be evenly spread over the servers. Rows of partitions that are
+        ``missing`` need no page.
         """
         on_servers: list[list[tuple[Place, int]]] = [[] for _ in range(len(borders) + 1)]
         for page in self.pages:
@@ -148,17 +149,18 @@ class PagedScan(int):
                 key = sort_key(share[0][1] or "")
                 on_servers[bisect.bisect_right(borders, key)].append(share)
         pages: list[ScanPage] = []
-        ended, full, read = 0.0, MAX_PAGE_ENTITIES / self.returned, ScanPage(0)
+        ended, full, read = 0.0, round(MAX_PAGE_ENTITIES / self.returned), ScanPage(0)
         for own, shares in zip(divided(int(self), [0] * len(on_servers)), on_servers, strict=True):
-            scanned = ScanPage(own, tuple(shares)).total
+            scanned = own + sum(max(0, rows - missing.get(place, 0)) for place, rows in shares)
             ended += -(-scanned // full) if scanned > full else 1 - (1 - self.returned) ** scanned
             read = ScanPage(read.own + own, (*read.shares, *shares))
             if (more := round(ended) - len(pages)) > 0:
-                pages += read.divided(more)
+                last = max(1, read.total - full * (more - 1))
+                pages += read.divided([*[full] * (more - 1), last])
                 read = ScanPage(0)
         if read.total:
-            last = pages.pop() if pages else ScanPage(0)
-            pages.append(ScanPage(last.own + read.own, last.shares + read.shares))
+            before = pages.pop() if pages else ScanPage(0)
+            pages.append(ScanPage(before.own + read.own, before.shares + read.shares))
         if len(pages) <= len(self.pages):
             return self
         return PagedScan.of(tuple(pages), self.page_s, self.keys, full=self.full)

@@ -75,7 +75,7 @@ def test_a_scan_has_the_pages_that_the_gateway_makes(
     known = max(1, -(-int(scanned * returned) // MAX_PAGE_ENTITIES))
     one = ScannedRange(NewRange(WHOLE_TABLE), scanned, [*rows.items()], known, returned, False)
     scan = one.in_pages(0.0, "table")
-    found = scan.cut(model.storage.borders("table", *scan.keys)).pages
+    found = scan.cut(model.storage.borders("table", *scan.keys), {}).pages
     assert len(found) == pytest.approx(
         sum(pages) / len(pages), rel=0.05, abs=0.0 if returned == 1 else 1
     )
@@ -246,3 +246,11 @@ def test_the_beginning_of_a_range_is_in_its_first_partitions() -> None:
     counts.nowhere("table", "p003")
     _, shares = counts.section("table", NewRange(WHOLE_TABLE), 2, 3)
     assert shares == [("p002", 1), ("p004", 1)]
+
+
+def test_a_page_is_full_before_the_next_one_begins() -> None:
+    """And rows that were refused need no page."""
+    page = ScanPage(0, ((("", "a"), 600), (("", "b"), 412)))
+    scan = PagedScan.of((page,), 0.01, ("a", None), 1.0)
+    assert [one.total for one in scan.cut([], {}).pages] == [1000, 12]
+    assert scan.cut([], {("", "b"): 20}) is scan
