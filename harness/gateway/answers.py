@@ -238,10 +238,10 @@ class CorsAnswers:
         self._by_origin: dict[str, dict[str, str]] = {}
 
     def learn(self, headers: Headers, answer: GatewayAnswer) -> None:
-        """Store what an answer of the endpoint allows the origin of the request."""
-        origin = headers.get("Origin")
-        if origin is None or _ALLOWED not in answer.headers:
+        """Store what an answer of the endpoint allows the origin of a request that has one."""
+        if _ALLOWED not in answer.headers:
             return
+        origin = headers["Origin"]
         allowed = {name: answer.headers[name] for name in _FIELDS if name in answer.headers}
         known = self._by_origin.pop(origin, {})
         if len(self._by_origin) >= _MOST_ORIGINS:

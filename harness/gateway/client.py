@@ -199,7 +199,9 @@ class ClientConnection(asyncio.Protocol):
             self._rest.end()
             self._rest, self._in_message, self._deadline_s = None, False, math.inf
             return
-        if "Transfer-Encoding" in (self._headers or ()) and self._streamed():
+        headers = self._headers
+        chunked = headers is not None and b"transfer-encoding" in headers.by_name
+        if chunked and self._streamed():
             # A service may refuse chunks.
             self._rest = ArrivingBody(self._resume_body)
             self._rest.end()
@@ -256,8 +258,11 @@ class ClientConnection(asyncio.Protocol):
     def _take(self, defect: Defect | None) -> None:
         """Queue the request that was read, complete or not."""
         self._in_message = self._in_head = False
-        method = self._parser.get_method().decode() if self._headers is not None else ""
-        headers = self._headers or Headers(self._fields)
+        headers, method = self._headers, ""
+        if headers is None:
+            headers = Headers(self._fields)
+        else:
+            method = self._parser.get_method().decode()
         target, host = _target_and_host(self._url.decode("latin-1"), headers)
         body = self._body
         self._waiting.append(

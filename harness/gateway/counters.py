@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ _MARGIN = 0.9
 """This share of a partition's weight has to exceed the lightest row's to take its place, so that
 nearly equal partitions do not swap rows."""
 _LINE_END = ",\n"
+_WEIGHT = operator.attrgetter("weight")
 _FAMILIES = (
     ("gateway_requests_total", "requests", "Requests by what became of them."),
     ("gateway_entities_total", "entities", "Entities by the targets' counting rule."),
@@ -88,14 +90,16 @@ class _Row:
 
     Attributes:
         table: Name of the table as first spelled.
+        partition: What it has the counts of.
         earlier: Weight before the partition had the row; 0 if every request is in it.
         weight: Requests and entities, what a row is kept for.
     """
 
-    __slots__ = ("counts", "earlier", "table", "weight")
+    __slots__ = ("counts", "earlier", "partition", "table", "weight")
 
-    def __init__(self, table: str, *, earlier: int = 0) -> None:
+    def __init__(self, table: str, partition: _Partition, *, earlier: int = 0) -> None:
         self.table = table
+        self.partition = partition
         self.earlier = self.weight = earlier
         self.counts: dict[Disposition, _Sums] = {}
 
@@ -117,7 +121,7 @@ class Counters:
 
     def __init__(self) -> None:
         self._rows: dict[_Partition, _Row] = {}
-        self._other = _Row("")
+        self._other = _Row("", ("", FOLDED))
         self._requests = 0
         self._weight = 0
         self._without_row = frequent_strings_sketch(_SKETCH_LOG2)
@@ -131,7 +135,7 @@ class Counters:
         row = self._rows.get(partition)
         if row is None:
             if len(self._rows) < EXACT_PARTITIONS:
-                row = self._rows[partition] = _Row(asked.spelled)
+                row = self._rows[partition] = _Row(asked.spelled, partition)
             else:
                 self._fold(asked, partition, disposition, count)
                 return
@@ -211,25 +215,28 @@ class Counters:
         weight = _MARGIN * self._without_row.get_lower_bound(name)
         if weight < self._lightest or weight < _HEAVY_SHARE * self._weight:
             return
-        lightest = min(self._rows, key=lambda partition: self._rows[partition].weight)
-        self._lightest = self._rows[lightest].weight
+        lightest = min(self._rows.values(), key=_WEIGHT)
+        self._lightest = lightest.weight
         if weight > self._lightest:
             self._drop(lightest)
             # Its requests so far stay in ``(other)``.
-            row = _Row(asked.spelled, earlier=self._without_row.get_lower_bound(name))
-            self._rows[partition] = row
+            earlier = self._without_row.get_lower_bound(name)
+            self._rows[partition] = _Row(asked.spelled, partition, earlier=earlier)
 
-    def _drop(self, partition: _Partition) -> None:
+    def _drop(self, gone: _Row) -> None:
         """Fold a row into ``(other)``."""
-        gone = self._rows.pop(partition)
-        self._without_row.update(_name(partition), gone.weight - gone.earlier)
+        del self._rows[gone.partition]
+        self._without_row.update(_name(gone.partition), gone.weight - gone.earlier)
         for disposition, sums in gone.counts.items():
             self._other.add(disposition, sums, sums.requests)
 
     def _told(self, *, charged: bool = True) -> Iterator[dict[str, Any]]:
-        by_name = sorted(self._rows.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+        by_name = sorted(
+            self._rows.values(), key=lambda row: (row.partition[0], row.partition[1] or "")
+        )
         spelled: dict[str, str] = {}
-        for (table, key), row in [*by_name, (("", FOLDED), self._other)]:
+        for row in [*by_name, self._other]:
+            table, key = row.partition
             name = spelled.setdefault(table, row.table)
             for disposition, sums in row.counts.items():
                 yield {

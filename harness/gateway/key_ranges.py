@@ -48,7 +48,9 @@ WHOLE = IndexRange()
 
 def placed(key: Key) -> Key:
     """The place of a key in the index."""
-    return sort_key(key[0]), sort_key(key[1])
+    partition, row = key
+    # Nearly all keys are in ASCII, and need no call.
+    return key if partition.isascii() and row.isascii() else (sort_key(partition), sort_key(row))
 
 
 def after(text: str) -> str:

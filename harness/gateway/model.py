@@ -51,7 +51,8 @@ class Decision:
     fault: InjectedFault | None = None
 
 
-_PASS = Decision()
+PASS = Decision()
+"""The decision about a request that passes at once."""
 
 
 class Model:
@@ -111,7 +112,7 @@ class Model:
     def decide(self, asked: Asked, now_s: float) -> Decision:
         """Decide about a request that arrives now. A passing request takes its entities."""
         if not self._faults.any:
-            return self._refusal_of(asked, now_s, 0.0) or _PASS if asked.limited else _PASS
+            return self._refusal_of(asked, now_s, 0.0) or PASS if asked.limited else PASS
         stalled_s = self._faults.stalled_for_s(now_s - self._started_s)
         fault, refused = None, None
         if asked.kind is not None:
@@ -158,17 +159,18 @@ class Model:
         scanned. Written keys are stored, so that the number of entities that later queries scan is
         known.
         """
-        if asked.kind is None:
+        kind = asked.kind
+        if kind is None:
             self._table_changed(asked, answered)
             return NO_ENTITIES
         scanned: Mapping[str | None, int] = {}
-        if asked.kind is _QUERY:
+        if kind is _QUERY:
             count, scanned = query_count(asked, answered, self._contents)
-        elif asked.receives:
+        elif kind.receives:
             count, scanned = received_count(asked, answered)
         else:
             count = count_of(asked, answered)
-            if not asked.limited:
+            if kind.untargeted:
                 return count
         if self.units is not None:
             charged = self.units.answered(asked, answered, scanned, now_s)
@@ -178,7 +180,7 @@ class Model:
                 self.storage.served(asked, scanned, now_s)
             elif not count.entities:
                 self.storage.give_back(asked, now_s)
-        if answered.succeeded and asked.rows:
+        if asked.rows and answered.succeeded:
             self._contents.wrote(asked.table, asked.rows)
         return count
 

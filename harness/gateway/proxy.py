@@ -35,7 +35,7 @@ from harness.gateway.large_bodies import CountedRest, KeyScan, MessageScan
 from harness.gateway.limits import InjectedFault
 from harness.gateway.links import in_path, route_of
 from harness.gateway.messages import MAX_BODY_BYTES, Defect, Reply, ReplyEnd, Request, refusal_of
-from harness.gateway.model import Decision, Model
+from harness.gateway.model import PASS, Decision, Model
 from harness.gateway.queue_requests import QueueDialect
 from harness.gateway.reading import read_answer, unpacked, with_top
 from harness.gateway.requests import NOTHING, Asked
@@ -174,6 +174,8 @@ class Proxy:
             answer = answers.error(403, "BudgetSpent", reason, request.headers, self._now())
             return self._reply(received, answer, "refused", "budget")
         decision = self._model.decide(asked, now_s)
+        if decision is PASS:
+            return await self._pass(received)
         if decision.delay_s:
             await asyncio.sleep(decision.delay_s)
         if decision.rule:
@@ -258,19 +260,16 @@ class Proxy:
             return _RESET
 
     async def _ask(self, received: Received) -> GatewayAnswer:
-        request, asked, dialect = received.request, received.asked, received.dialect
-        behind = self._behind(received)
+        request, asked, _, dialect = received
+        behind = self._upstreams.get(dialect.server, self._upstream)
         if behind is None:
             return self._cors.allow(request.headers, self._unstored(received))
         upstream: Upstream | AccountUpstream = behind
         if self._interception is not None:
             upstream = self._interception.endpoint(behind, request.host, dialect)
+        # By position: with names the cache takes several times as long.
         route = route_of(
-            scheme=request.scheme,
-            host=request.host,
-            upstream_scheme=upstream.scheme,
-            upstream_host=upstream.host,
-            upstream_path=upstream.path,
+            request.scheme, request.host, upstream.scheme, upstream.host, upstream.path
         )
         headers = request.headers
         if (ahead := self._model.look_ahead(asked, request.target)) is not None:
@@ -286,17 +285,14 @@ class Proxy:
             server = server_answering(answer.headers.get("Server", ""))
             self._only = (server and self._beside.get(server)) or self._dialect
         answer = await dialect.of_azurite(answer)
-        self._cors.learn(headers, answer)
+        if b"origin" in headers.by_name:
+            self._cors.learn(headers, answer)
         if asked.kind is _QUERY and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
             if rows is not None and (self._meter is None or self._meter.take_again()):
                 # The page ends where the next server begins, with the continuation of the endpoint.
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return answer if dialect.opaque else route.answer(answer)
-
-    def _behind(self, received: Received) -> Upstream | None:
-        """Return the endpoint that gets a request."""
-        return self._upstreams.get(received.dialect.server, self._upstream)
 
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""
@@ -327,7 +323,7 @@ class Proxy:
             ahead.abandon()
 
     def _missing(self, received: Received, reason: str) -> Reply:
-        behind = self._behind(received)
+        behind = self._upstreams.get(received.dialect.server, self._upstream)
         assert behind is not None
         message = (
             f"The gateway at {self._address} cannot reach the endpoint behind it, "

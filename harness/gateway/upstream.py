@@ -92,16 +92,17 @@ class Upstream:
         names = headers.by_name
         declared = bool(body) or b"content-length" in names or b"transfer-encoding" in names
         length = len(body) if declared else None
-        framing = Framing.LENGTH
         if rest is not None:
             length = int(headers["Content-Length"]) if b"content-length" in names else None
-            framing = Framing.CHUNKED if length is None else framing
-        chunked = framing is Framing.CHUNKED
+        chunked = rest is not None and length is None
         head = request_head(method, target, host or self.host, headers, length, chunked=chunked)
         connection = self._kept() or await self._connected()
-        answer = connection.ask(head + framed(framing, body), no_body=method == "HEAD")
-        if rest is not None:
-            await connection.send_rest(rest, framing)
+        no_body = method == "HEAD"
+        if rest is None:
+            return await connection.ask(head + body, no_body=no_body)
+        framing = Framing.CHUNKED if chunked else Framing.LENGTH
+        answer = connection.ask(head + framed(framing, body), no_body=no_body)
+        await connection.send_rest(rest, framing)
         return await answer
 
     def _kept(self) -> UpstreamConnection | None:
@@ -345,7 +346,8 @@ class UpstreamConnection(asyncio.Protocol):
         if self._rest is None:
             self._resolve(None)
             self._release()
-        self._rest_arrived.set()
+        else:
+            self._rest_arrived.set()
 
     def _release(self) -> None:
         if self.usable:

@@ -52,14 +52,11 @@ def count_of(asked: Asked, answered: Answered) -> Count:
     """Return the count of a request that is not a query."""
     if asked.kind is None:
         return NO_ENTITIES
-    entities = counted(
-        asked.kind,
-        asked.entities,
-        succeeded=answered.succeeded,
-        missing=outcome_of(answered.status, answered.error_code) is _NOT_FOUND,
-    )
+    done = answered.succeeded
+    missing = not done and outcome_of(answered.status, answered.error_code) is _NOT_FOUND
+    entities = counted(asked.kind, asked.entities, succeeded=done, missing=missing)
     if entities == 1:
-        return _ONE_RETURNED if asked.kind is _POINT_QUERY and answered.succeeded else _ONE
+        return _ONE_RETURNED if asked.kind is _POINT_QUERY and done else _ONE
     return Count(entities=entities)
 
 
