@@ -396,6 +396,14 @@ OPERATION_COLUMNS: tuple[Column[OperationPart], ...] = (
         when=counts_entities,
         least=True,
     ),
+    Column(
+        _REFUSED,
+        lambda part: part.throttled,
+        _count,
+        narrow="throttled\nattempts",
+        when=lambda record: any(part.throttled for part in record.operations),
+        bad=True,
+    ),
     dataclasses.replace(UNITS[0], name="RU/s", group=""),
     Column("RU each", lambda part: part.request_units_each, request_units, when=charges_units),
     *(
@@ -425,6 +433,7 @@ def all_operations(record: RunRecord) -> OperationPart:
         count=record.counts.operations,
         entities=record.counts.entities,
         uncertain=sum(part.uncertain for part in record.operations),
+        throttled=sum(part.throttled for part in record.operations),
         entities_per_s=record.account.entities_per_s,
         outcomes={},
         service_ms=record.service_ms,

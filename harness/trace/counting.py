@@ -31,7 +31,7 @@ from harness.measure.counts.tally import (
 from harness.measure.counts.time_course import LONGEST_S, Columns, Slots
 from harness.model.errors import SetupError, cut
 from harness.model.operation import FOLDED, WHOLE_TABLE
-from harness.model.outcome import Scope
+from harness.model.outcome import Scope, throttled_of
 from harness.model.partition import EXACT_PARTITIONS, Partition
 from harness.trace import grouping
 from harness.trace.engine import Engine, Tell
@@ -320,6 +320,8 @@ class _Books:
                 (answer.status, answer.error_code, Scope(answer.scope))
                 for answer in self._shapes[number].attempts
             )
+            # The first column has the numbers of the partitions, the next one the operations.
+            tally.kinds[self._labels[number]].throttled += throttled_of(answers) * sum(columns[1])
             for place, *sums in zip(*columns, strict=True):
                 of = dict(zip(SUMMED, sums, strict=True))
                 self._rows[place].add_sums(self._labels[number], answers, of)

@@ -272,6 +272,8 @@ class Ledger:
         if attempt.throttled:
             key = operation.partition
             self._tally.throttled[attempt.status].add(second, 1)
+            label = self._tally.label_of(operation.label, operation.kind)
+            self._tally.kinds[label].throttled += 1
             self._delta.heat.add_throttled(key, second)
             self._weights.throttle(key)
         if self._errors_kept >= ERROR_CAP:

@@ -272,6 +272,7 @@ class KindTally:
     uncertain: int = 0
     entities_wanted: int = 0
     entities_missed: int = 0
+    throttled: int = 0
     outcomes: dict[Outcome, int] = dataclasses.field(default_factory=dict)
     seconds: PerSecond = dataclasses.field(default_factory=PerSecond)
     charges: PerSecond = dataclasses.field(default_factory=PerSecond)

@@ -427,6 +427,7 @@ class OperationPart(RecordPart):
             operations.
         entities_wanted: Entities that range queries by key bounds were meant to return, of which
             ``entities_missed`` were not found.
+        throttled: Throttled attempts, those of operations that succeeded later included.
     """
 
     kind: str
@@ -438,6 +439,7 @@ class OperationPart(RecordPart):
     uncertain: int = 0
     entities_wanted: int = 0
     entities_missed: int = 0
+    throttled: int = 0
     entities_per_s: RatesPart
     outcomes: dict[str, int]
     service_ms: LatencyPart | None

@@ -363,7 +363,7 @@ def _operations_table(
             rows.append([Text(text, style=style) for text in line])
             first = [""] * len(first)
     figures = [column.name for column in next(iter(groups.values()))]
-    headings = ["operation", *(column.name for column in single), "latency\nin ms", *figures]
+    headings = ["operation", *map(_heading, single), "latency\nin ms", *figures]
     return table_of(headings, rows)
 
 

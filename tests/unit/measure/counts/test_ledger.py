@@ -163,6 +163,9 @@ def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled
     assert throttled == sum(point.throttled for point in snapshot.series)
+    for view in snapshot.operations:
+        own = [one for one in results if one.operation.kind == view.type]
+        assert view.throttled == sum(each.throttled for one in own for each in one.attempts)
     charged = charges(results)
     assert hundredths(snapshot) == charged == sum(point.charges for point in snapshot.series)
     assert sum(map(hundredths, snapshot.operations)) == sum(map(hundredths, rows)) == charged

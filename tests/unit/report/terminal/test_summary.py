@@ -50,6 +50,17 @@ def test_colour_changes_nothing_but_colour() -> None:
     assert bare == text(RECORD, 80)
 
 
+@pytest.mark.parametrize("throttled", [0, 1_234])
+def test_operations_show_their_throttled_attempts_if_any_has_some(throttled: int) -> None:
+    """Also their sum, below two kinds of operations."""
+    query, write = RECORD.operations[0], altered(RECORD.operations[0], kind="upsert_merge")
+    parts = altered(query, kind="query", throttled=throttled), altered(write, throttled=0)
+    shown = text(altered(RECORD, operations=parts))
+    table = shown.partition("operations ──")[2].partition("──\n")[2].partition("Service latency")[0]
+    assert ("throttled" in table) == (throttled > 0)
+    assert table.count("1,234") == (2 if throttled else 0)
+
+
 @pytest.mark.parametrize("width", [60, 66, 72])
 def test_a_narrow_terminal_leaves_out_columns_and_cuts_no_figure(width: int) -> None:
     """What is left out is named; names are shortened, figures are whole and bars take one line."""
