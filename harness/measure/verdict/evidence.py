@@ -24,6 +24,7 @@ from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.measured import RatesPart, is_lower_bound
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.client_limit import (
+    DOUBTFUL_FROM,
     LATE_S,
     ClientLimit,
     latency_doubt,
@@ -255,9 +256,14 @@ class Evidence:
     def throttling(self) -> ThrottlingPart:
         snapshot = self.snapshot
         found = throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
-        # A generator that was busy or stopped reads answers late, all of them at once.
-        late = self.latency_doubt or self.generator.lag_s_max >= LATE_S
-        silences = None if late else silences_of(snapshot)
+        silences = silences_of(snapshot)
+        if silences is not None:
+            # A generator that was busy or stopped reads answers late, all of them at once. Where it
+            # was so for longer than all silences together, these may be its own.
+            share = min(DOUBTFUL_FROM, silences.total_s / self.length_s)
+            busy = latency_doubt(self.generator, self.watched, above=share)
+            if busy or self.generator.lag_s_max >= LATE_S:
+                silences = None
         return found.model_copy(update={"silences": silences})
 
     @property
