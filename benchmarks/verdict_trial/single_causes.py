@@ -297,7 +297,7 @@ OPEN = [
             services=of({"work_s": 0.02}),
         ),
         outcome=("endpoint_limited",),
-        sentence=("of the wanted 100",),
+        sentence=("of the wanted",),
         never=(*WITHIN, *THROTTLED, "more users are needed"),
     ),
     Situation(
@@ -324,7 +324,7 @@ OPEN = [
             options="-u 30 -t 9s",
             changes=((3.0, "run", "stop"), (5.5, "run", "continue")),
         ),
-        first_screen=("sent at most 2,",),
+        first_screen=("sent operations at most 2,",),
         never=(*SILENT, *FAILING, *THROTTLED, *CAPACITY, "no operation succeeded"),
     ),
 ]

@@ -266,7 +266,7 @@ AFTERWARDS = [
             changes=((3.0, "run", "stop"), (5.5, "run", "continue")),
         ),
         outcome=("throttled",),
-        first_screen=("sent at most 2,",),
+        first_screen=("sent operations at most 2,",),
         never=(*WITHIN, *FAILING, *SILENT, *CAPACITY, "no operation succeeded", *MORE),
     ),
 ]
