@@ -9,6 +9,7 @@ when Prometheus saw it first is in no rate, so that it is taken off the record's
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 from harness.measure.record.measured import LatencyPart
@@ -88,10 +89,18 @@ class Seen:
         """What counters grew by in the whole run."""
         return {key: rate * self._span_s for key, rate in self.whole(expr).items()}
 
-    def integrated(self, expr: str) -> float:
-        """What all series of a rate, asked every second as Grafana would, add up to."""
-        found = self.prometheus.over(self._filled(expr, GRAFANA_S), self.began_s, self.over_s)
-        return sum(sum(points.values.values()) for points in found)
+    def risen(self, expr: str) -> float:
+        """What the counters below a rate rose by in the whole run, all series together.
+
+        This is exact. A rate extends what it sees to the edges of its interval, but no counter
+        below 0, and by the distance of its scrapes, which differs where a machine is busy.
+        """
+        found = re.search(r"rate\((.*)\[", expr)
+        assert found is not None, expr
+        seen = f"{self._filled(found[1], self._span_s)}[{self._span_s}s]"
+        rise = f"sum(max_over_time({seen}) - min_over_time({seen}))"
+        (whole,) = self.prometheus.at(rise, self.over_s)
+        return whole.last
 
     def since_first(self, counted: Figures, name: str, labels: str, *by: str) -> Figures:
         """The record's counts without what there was when Prometheus looked first."""
