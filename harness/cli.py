@@ -36,7 +36,7 @@ class Command(Protocol):
 COMMANDS = {
     "run": ("run.Run", "run a stress test: put load on an endpoint, and judge the result"),
     "init": ("init.Init", "write a folder of your own: for this machine, Azure, Kubernetes or CI"),
-    "watch": ("watch.Watch", "run your own application, and report what it does to its tables"),
+    "watch": ("watch.Watch", "run your application; report its use of tables, queues and blobs"),
     "trace": ("trace.TraceCommand", "show or convert recorded traffic, or a log of Azure Storage"),
     "whatif": ("whatif.WhatIf", "calculate the load of recorded traffic under other keys"),
     "advise": ("advise.Advise", "say which PartitionKey recorded traffic needs"),
@@ -46,22 +46,22 @@ COMMANDS = {
     ),
     "schemes": ("schemes.Schemes", "explain the templates of keys; list documented key designs"),
     "keys": ("keys.SaveKeys", "save the keys of a table that exists, for the fields of a profile"),
-    "check": ("profiles.Check", "compare a profile with the documented practices"),
+    "check": ("profiles.Check", "compare a profile, a run or keys with documented practices"),
     "plan": ("profiles.PlanRun", "show what a run would do and cost, without sending anything"),
     "doctor": ("doctor.Doctor", "check an endpoint and this machine before a run"),
     "compare": ("records.Compare", "compare runs; with --fail-if, exit with 1 on a regression"),
     "report": ("records.Report", "render the HTML report of a run from its record"),
-    "verify": ("verify.Verify", "hold a run against the log that the service wrote of it"),
+    "verify": ("verify.Verify", "compare a run with the log that the service wrote of it"),
     "azurite install": ("servers.AzuriteInstall", "install Azurite into this Python environment"),
     "azurite start": ("servers.AzuriteStart", "run Azurite in the foreground until Ctrl-C"),
     "gateway": (
         "servers.Gateway",
-        "run a gateway that applies the published limits to any endpoint",
+        "run a gateway that throttles an endpoint by the published limits",
     ),
     "docs": ("docs.Docs", "show a page of the documentation, or find words in it"),
     "completion": ("completion.Completion", "print the completion of these commands for a shell"),
     "schema": ("schema.ShowSchema", "print the JSON Schema of what a command prints with --json"),
-    "sweep": ("sweep.Sweep", "list tables that killed runs left behind, and delete tables by name"),
+    "sweep": ("sweep.Sweep", "list what killed runs left behind, and delete it by name"),
 }
 _GROUPS = {"azurite": "install or run the embedded Azurite"}
 _POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "gateway")

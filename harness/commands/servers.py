@@ -99,7 +99,7 @@ class Gateway:
     With the published limits it answers 503 above 2,000 entities/s of a partition, 2,000 messages/s
     of a queue or 20,000 of the account, and while a hot partition is moved to another server; with
     the limits cosmos it charges request units, and answers 429. `harness run PROFILE --throttling
-    published` starts one for a single run to tables. `harness docs gateway` describes the limits.
+    published` starts one for a single run. `harness docs gateway` describes the limits.
     """
 
     def options(self, parser: argparse.ArgumentParser) -> None:

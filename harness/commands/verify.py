@@ -29,7 +29,7 @@ _MOST_WIDTH = 100
 
 
 class Verify:
-    """Holds the record of a run against the account's own log: by status, partition and second.
+    """Compares the record of a run with the account's own log: by status, partition and second.
 
     RUN is a run or a watch; LOG is a file or a folder as `harness trace` reads them: resource logs
     of Azure Monitor (JSON), StorageTableLogs from Log Analytics (CSV, JSON), Storage Analytics. It

@@ -60,9 +60,9 @@ class WhatIf:
 
     A field names a group, partition_key or row_key; several are joined by +. After a colon follows
     the part of the value to use: year, month, day or hour of a date, hashN (N hexadecimal digits of
-    a hash), bucketN (one of N buckets), firstN or lastN characters, lower. Without [match] both
-    keys are used whole. `table = "name"` applies the scheme to one table only. With
-    `properties = ["customerId"]` a field may name this property, if the trace has its values
+    a hash), bucketN (one of N buckets), firstN or lastN characters; `harness schemes` lists all.
+    Without [match] both keys are used whole. `table = "name"` applies the scheme to one table only.
+    With `properties = ["customerId"]` a field may name this property, if the trace has its values
     (--trace-properties).
 
     --limits cosmos asks the same of Azure Cosmos DB for Table: request units of the hottest
