@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime as dt
+import json
 import os
 import socket
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -178,7 +178,9 @@ def outputs(stress: Stress, troubled: Proxy, sas: str) -> dict[str, bytes]:
     processes["connection string"].until_said("Web UI:")
     found["start"] = content(f"{ui}/swarm", user_count=2, spawn_rate=10)
     processes["connection string"].until_said("[3/4]")
-    time.sleep(3.0)
+    # On a busy machine two users send little in a few seconds.
+    failures = f"{ui}/stats/requests"
+    wait_until(lambda: bool(json.loads(content(failures))["errors"]), "operations fail", 30.0)
     found.update({f"page {path}": content(ui + path) for path in PAGES})
     processes["connection string"].interrupt()
     processes["key"].until_said("Metrics stay")
