@@ -261,7 +261,7 @@ class Proxy:
 
     async def _ask(self, received: Received) -> GatewayAnswer:
         request, asked, _, dialect = received
-        behind = self._upstreams.get(dialect.server, self._upstream)
+        behind = self._behind(dialect)
         if behind is None:
             return self._cors.allow(request.headers, self._unstored(received))
         upstream: Upstream | AccountUpstream = behind
@@ -294,6 +294,10 @@ class Proxy:
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
         return answer if dialect.opaque else route.answer(answer)
 
+    def _behind(self, dialect: Dialect) -> Upstream | None:
+        """Return the endpoint that gets the requests in a dialect."""
+        return self._upstreams.get(dialect.server, self._upstream)
+
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""
         request = received.request
@@ -323,7 +327,7 @@ class Proxy:
             ahead.abandon()
 
     def _missing(self, received: Received, reason: str) -> Reply:
-        behind = self._upstreams.get(received.dialect.server, self._upstream)
+        behind = self._behind(received.dialect)
         assert behind is not None
         message = (
             f"The gateway at {self._address} cannot reach the endpoint behind it, "
