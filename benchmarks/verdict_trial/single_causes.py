@@ -297,7 +297,7 @@ OPEN = [
             services=of({"work_s": 0.02}),
         ),
         outcome=("endpoint_limited",),
-        sentence=("of the wanted",),
+        sentence=("of the wanted", "the endpoint is at its capacity"),
         never=(*WITHIN, *THROTTLED, "more users are needed"),
     ),
     Situation(
