@@ -92,8 +92,8 @@ class Seen:
     def risen(self, expr: str) -> float:
         """What the counters below a rate rose by in the whole run, all series together.
 
-        This is exact. A rate extends what it sees to the edges of its interval, but no counter
-        below 0, and by the distance of its scrapes, which differs where a machine is busy.
+        This is exact. A rate is not: it extrapolates to the edges of its interval, by the distance
+        of the scrapes, which differs on a busy machine.
         """
         found = re.search(r"rate\((.*)\[", expr)
         assert found is not None, expr

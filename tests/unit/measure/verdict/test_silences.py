@@ -164,7 +164,7 @@ def test_silences_are_evidence_but_not_those_of_a_busy_machine() -> None:
 def test_a_silence_is_said_if_it_took_longer_than_the_machine_was_full(
     busy: float, shown: bool
 ) -> None:
-    """0.6 of 10 s without answers; the machine may have been the reason for as long as it was."""
+    """No answer came for 0.6 of 10 s: a machine that was full for longer may be the reason."""
     once = snapshot_of(answered(stopping(0.6, every_s=20.0, phase_s=15.0)))
     judged = judge(evidence(once, generator=generator(machine_busy_share=busy)))
     assert ("did not answer" in " ".join(judged.evidence)) == shown
