@@ -182,6 +182,24 @@ def test_a_query_misses_the_rows_of_its_own_recorded_partition_alone() -> None:
     assert missing.places == {}
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from((1, -1, 0)))),
+    st.builds(RowScan, st.none() | st.sampled_from("bce"), st.none() | st.just("d"), st.just(1.0)),
+)
+def test_a_query_finds_fewer_for_each_missing_row_and_more_for_each_that_is_still_there(
+    refused: list[tuple[str, int]], scan: RowScan
+) -> None:
+    """However the rows came to be missing; 0 is a write that passed."""
+    missing = MissingRows()
+    for row, by in refused:
+        if by:
+            missing.shift(PLACE, "monday", row, by)
+        else:
+            missing.passed(PLACE, "monday", Changes((row,), (), ()))
+    found = [missing.of(PLACE, "monday", row) for row in "abcdef" if scan.finds(row)]
+    assert missing.in_scan(PLACE, "monday", scan) == sum(found)
+
+
 def test_a_scan_that_is_tried_again_finds_the_partitions_that_came_meanwhile() -> None:
     """Its load grows by what came to them."""
     came = requested(Rekeying(as_recorded()).loads(recorded([Made(500, Kind.INSERT, ("a",))])))
