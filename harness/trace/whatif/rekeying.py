@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from itertools import compress
+from itertools import compress, islice
 from typing import NamedTuple
 
 from harness.gateway.demand import Place
@@ -457,7 +457,9 @@ class Rekeying:
         name = f"{table}/{partition_key}" if table else partition_key
         places = self.places
         if len(places) >= _KEPT:
-            places.clear()
+            # The latest ones are still to be simulated.
+            for forgotten in list(islice(places, _KEPT // 2)):
+                del places[forgotten]
         if partition_key == WHOLE_TABLE:
             self.cross_partition.add(name)
             places[name] = table, None
