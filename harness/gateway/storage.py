@@ -22,7 +22,7 @@ from harness.gateway.rules.bucket import Bucket
 from harness.gateway.rules.moving import Move, MovingRule
 from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ramping import RampingRule
-from harness.gateway.rules.ranges import Bound, Range, Ranges
+from harness.gateway.rules.ranges import MOST_RANGES, Bound, Range, Ranges
 from harness.gateway.rules.servers import ServerRule
 from harness.model.entity import of_sort_key, sort_key
 from harness.model.operation import Kind
@@ -128,12 +128,12 @@ class StorageLimits:
         """Pass all requests of some time, unless one could be refused; see `Model.serve`."""
         self.alone = set()
         entities, ranges = demand.entities, self._ranges
-        metered = self._partitions.metered(entities, until_s - since_s)
-        # What the metered partitions, and those of further requests, are asked for in all.
-        asked = {(table, key): count + more.get((table, key), 0) for table, key, count in metered}
-        for (table, key), count in more.items():
-            if key is not None:
-                asked[table, key] = count + entities.get((table, key), 0)
+        totals = entities
+        if more:
+            again = {place: count + entities.get(place, 0) for place, count in more.items()}
+            totals = {**entities, **again}
+        metered = self._partitions.metered(totals, until_s - since_s)
+        asked = {(table, key): count for table, key, count in metered}
         self._metered = since_s, asked
         whole = demand.total + sum(more.values())
         capacity = {table: self._partitions.capacity(table) for table in {one for one, _ in asked}}
@@ -232,16 +232,18 @@ class StorageLimits:
         self._metered = None
         # The server to which one range moves depends on the loads of all until then.
         moves = any(self._moving.may_move(one, since_s, until_s) for one in self._ranges)
+        offline = not all(self._moving.allows(one, since_s) for one in self._ranges)
+        find, bucket_of = self._ranges.find, self._partitions.bucket
 
-        def entrance(place: Place) -> Entrance | None:
+        def entrance(place: Place) -> tuple[Bucket | None, Bucket, Range] | None:
             table, key = place
-            there = self._ranges.find(table, key or "")
-            if moves or not self._moving.allows(there, since_s):
+            there = find(table, key or "")
+            if moves or (offline and not self._moving.allows(there, since_s)):
                 return None
             bucket = None
             if key is not None and (metered is None or place in metered):
-                bucket = self._partitions.bucket(table, key, since_s)
-            return Entrance(bucket, self._servers[there.server], len(self._ranges))
+                bucket = bucket_of(table, key, since_s)
+            return bucket, self._servers[there.server], there
 
         return Passage(self, self._account, entrance, len(self._ranges), (since_s + until_s) / 2)
 
@@ -258,25 +260,27 @@ class StorageLimits:
         return self._partitions.bucket(table, key, now_s)
 
     def decided(
-        self,
-        table: str,
-        key: str | None,
-        entities: int,
-        refused_s: Sequence[float],
-        now_s: float,
+        self, table: str, key: str, entities: int, refused_s: Sequence[float], now_s: float
     ) -> None:
-        """Note what became of requests that were decided about by the buckets alone.
+        """Note what became of requests that were decided about by the bucket of a partition alone.
 
         ``entities`` passed; ``refused_s`` is the first and last instant of a refusal, if there was
         one, and ``now_s`` the middle of the time.
         """
-        place = self._ranges.find(table, key or "")
-        for at_s in refused_s:
-            self._moving.refused(place, self._ranges, table, key or "", at_s)
+        self.note(self._ranges.find(table, key), (table, key), entities, refused_s, now_s)
         if entities:
-            self._ranges.served(place, entities, now_s)
-            self._ramping.served(place, self._ranges, entities, now_s)
             self.wrote((table, key), now_s)
+
+    def note(
+        self, there: Range, place: Place, entities: int, refused_s: Sequence[float], now_s: float
+    ) -> None:
+        """Note what a range served, and that it refused requests, one of them for a place."""
+        table, key = place
+        for at_s in refused_s:
+            self._moving.refused(there, self._ranges, table, key or "", at_s)
+        if entities:
+            self._ranges.served(there, entities, now_s)
+            self._ramping.served(there, self._ranges, entities, now_s)
 
     def take(self, table: str, key: str | None, entities: int, now_s: float) -> None:
         """Take what a page of a query scans besides those of its first partition."""
@@ -373,19 +377,18 @@ def _parts(asked: Asked, first_key: str | None) -> Sequence[tuple[str | None, in
 
 
 @dataclasses.dataclass(slots=True)
-class Entrance:
-    """What requests of one place have to pass, and what became of them.
+class _Passed:
+    """What became of the requests to a range.
 
     Attributes:
-        bucket: That of the partition; None where it does not matter.
-        version: Of the ranges when the server was looked up.
+        place: One of its places.
         taken: Entities that passed.
-        refused_s: The first and last instant of a refusal that heats its range.
+        refused_s: The first and last instant of a refusal that heats the range.
     """
 
-    bucket: Bucket | None
+    there: Range
     server: Bucket
-    version: int
+    place: Place
     taken: int = 0
     refused_s: list[float] = dataclasses.field(default_factory=list)
 
@@ -393,69 +396,98 @@ class Entrance:
 class Passage:
     """Decides one by one about requests of a second that the limits could refuse, in order of time.
 
-    The load of the ranges of keys is noted at the `end` of the second, which saves most of the
-    work. ``entrance`` makes that of a place; None where a range is offline, or could move.
+    The load of a range of keys is noted at the `end` of the second, or before it may be split,
+    which saves most of the work. ``entrance`` finds what a place has to pass: the bucket of its
+    partition, if that matters, and that of the server of its range; None where the range is
+    offline, or could move.
     """
 
     def __init__(
         self,
         storage: StorageLimits,
         account: Bucket,
-        entrance: Callable[[Place], Entrance | None],
+        entrance: Callable[[Place], tuple[Bucket | None, Bucket, Range] | None],
         version: int,
         middle_s: float,
     ) -> None:
         self._storage, self._account = storage, account
         self._entrance = entrance
+        # The number of ranges.
         self._version = version
         self._middle_s = middle_s
-        self._entrances: dict[Place, Entrance | None] = {}
+        # By the identities of ranges.
+        self._ranges: dict[int, _Passed] = {}
+        # Forgotten as soon as a range is split.
+        self._places: dict[Place, tuple[Bucket | None, _Passed] | None] = {}
+        # Places that are known to have rows; it does not matter once no range can be split.
+        self._written: set[Place] = set()
 
     def admit(self, place: Place, asked: int, taken: int, now_s: float) -> str:
         """Decide about a request; see `Model.admit`. ``taken`` includes what it asks for."""
-        entrances = self._entrances
-        if place not in entrances:
-            entrances[place] = self._entrance(place)
-        entrance = entrances[place]
-        if entrance is None:
+        known = self._places
+        entered = known[place] if place in known else self._entered(place)
+        if entered is None:
             return self._storage.admit(*place, asked, now_s, taken - asked)
-        if entrance.version != self._version and (moved := self._entrance(place)) is not None:
-            entrance.server, entrance.version = moved.server, self._version
-        bucket, server, account = entrance.bucket, entrance.server, self._account
+        bucket, passed = entered
+        server = passed.server
         if bucket is not None and not bucket.allows(asked, now_s):
             rule = "partition"
         elif not server.allows(asked, now_s):
             rule = "server"
-        elif not account.allows(asked, now_s):
+        elif not self._account.admit(asked, taken, now_s):
             return "account"
         else:
             if bucket is not None:
                 bucket.take(taken, now_s)
             server.take(taken, now_s)
-            account.take(taken, now_s)
-            if not entrance.taken:
-                self._version = self._storage.wrote(place, now_s)
-            entrance.taken += taken
+            passed.taken += taken
+            if self._version < MOST_RANGES and place not in self._written:
+                self._wrote(place, passed, now_s)
             return ""
-        entrance.refused_s[1:] = [now_s]
+        passed.refused_s[1:] = [now_s]
         return rule
 
     def take(self, place: Place, entities: int, now_s: float) -> None:
         """Take what a request that was admitted scans besides, as its answer tells."""
-        entrance = self._entrances[place]
-        if entrance is None:
+        known = self._places
+        entered = known[place] if place in known else self._entered(place)
+        if entered is None:
             self._storage.take(*place, entities, now_s)
             return
-        if entrance.bucket is not None:
-            entrance.bucket.take(entities, now_s)
-        entrance.server.take(entities, now_s)
+        bucket, passed = entered
+        if bucket is not None:
+            bucket.take(entities, now_s)
+        passed.server.take(entities, now_s)
         self._account.take(entities, now_s)
-        entrance.taken += entities
+        passed.taken += entities
 
     def end(self) -> None:
         """Note the loads and the refusals."""
-        for (table, key), entrance in self._entrances.items():
-            if entrance is not None:
-                self._storage.decided(
-                    table, key, entrance.taken, entrance.refused_s, self._middle_s
-                )
+        for passed in self._ranges.values():
+            self._note(passed)
+
+    def _entered(self, place: Place) -> tuple[Bucket | None, _Passed] | None:
+        found, entered = self._entrance(place), None
+        if found is not None:
+            bucket, server, there = found
+            passed = self._ranges.get(id(there))
+            if passed is None:
+                passed = self._ranges[id(there)] = _Passed(there, server, place)
+            entered = bucket, passed
+        self._places[place] = entered
+        return entered
+
+    def _wrote(self, place: Place, passed: _Passed, now_s: float) -> None:
+        """Note that a place has rows, which may split its range."""
+        self._written.add(place)
+        self._note(passed)
+        version = self._storage.wrote(place, now_s)
+        if version != self._version:
+            self._version = version
+            self._places.clear()
+
+    def _note(self, passed: _Passed) -> None:
+        self._storage.note(
+            passed.there, passed.place, passed.taken, passed.refused_s, self._middle_s
+        )
+        passed.taken, passed.refused_s = 0, []

@@ -243,12 +243,14 @@ class Simulation:
             if scanned and now_s > scanned[0][2]:
                 _take(passage, scanned)
             # Of a query, and where nothing was found, one entity is asked for.
-            asked = 1 if type(entities) is Scanned else entities
+            asked, taken = entities, entities
+            if type(entities) is Scanned:
+                asked, taken = 1, min(1, entities)
             if type(entities) is PagedScan:
                 assert passage is not None
                 rule = self._rule_against_page(request, entities, passage, soon, second)
             elif passage is not None:
-                rule = passage.admit(place, asked, min(asked, entities), now_s)
+                rule = passage.admit(place, asked, taken, now_s)
                 if entities > asked and not rule:
                     scanned.append((place, entities - asked, now_s))
             else:
