@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ hypothesis.settings.register_profile("tests", deadline=None, max_examples=tried(
 hypothesis.settings.load_profile("tests")
 # Tests make many objects, and few cycles: by default Python looks for them every 700 objects.
 gc.set_threshold(50_000)
+# What a shell or nohup makes a command in the background ignore, all that tests start would ignore.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 ALLOWED_SKIP = "allowed: "
 """A skip whose reason begins so is no lack of the machine, and passes in CI too."""

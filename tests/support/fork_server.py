@@ -133,7 +133,6 @@ def _become(wanted: Mapping[str, Any]) -> None:
     if wanted["host"] is not None:
         enter(*wanted["host"])
     os.chdir(wanted["folder"])
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(wanted["environ"])
     for number, name in enumerate((os.devnull, *_OUTPUTS)):

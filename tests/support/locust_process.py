@@ -91,11 +91,6 @@ def forked(count: int) -> tuple[str, ...]:
     return ("--processes", str(count), "--master-port", port, "--master-bind-port", port)
 
 
-def take_sigint() -> None:
-    """Undo what a shell does to what it puts into the background: it ignores SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class LocustProcess:
     """One process, in a folder and a session of its own."""
 
@@ -152,7 +147,6 @@ class LocustProcess:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
-                preexec_fn=take_sigint,
             )
 
     @property

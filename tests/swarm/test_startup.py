@@ -24,7 +24,6 @@ from tests.support.locust_process import (
     LocustProcess,
     Stress,
     forked,
-    take_sigint,
     wait_until,
 )
 from tests.support.ports import free_port
@@ -116,7 +115,6 @@ def test_ctrl_c_while_harness_run_starts_ends_with_a_sentence(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=take_sigint,
     )
     wait_until(lambda: has_signal(process, number, state), "it is there", every_s=0.002)
     process.send_signal(signal.SIGINT)

@@ -204,8 +204,6 @@ def test_ctrl_c_ends_a_sweep_with_a_sentence(tedious: Tedious) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env={name: text for name, text in os.environ.items() if not name.startswith("AZURE_")},
-        # A shell starts what it puts into the background with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
