@@ -12,7 +12,7 @@ from harness.report.whatif import ranking, sentences
 from harness.report.whatif_rows import rows
 from tests.support.traced import trace_of, traced
 from tests.unit.trace.advise.test_reasons import bounded
-from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+from tests.unit.trace.whatif.test_simulation import calculated, of_hot_partition, recorded, steady
 
 
 def lower_bounds(found: WhatIfRecord) -> WhatIfRecord:
@@ -39,9 +39,9 @@ def test_what_is_only_known_at_least_is_said_so(tmp_path: Path) -> None:
     assert said == "not known"
 
 
-def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path) -> None:
+def test_operations_that_fail_are_a_share_of_those_that_are_sent() -> None:
     """Ten queries became 160, of which 120 failed."""
-    found = calculated(recorded(tmp_path, steady(20, 5, ["hot"])))
+    found = of_hot_partition()
     part = found.schemes[1]
     price = dataclasses.replace(part.price, operations=10, queries=10, spread=10, needed=160)
     retried = dataclasses.replace(part.retried, failed=120)
@@ -50,9 +50,9 @@ def test_operations_that_fail_are_a_share_of_those_that_are_sent(tmp_path: Path)
     assert said == "75%"
 
 
-def test_what_the_waits_of_back_off_decide_has_a_least_and_a_most(tmp_path: Path) -> None:
+def test_what_the_waits_of_back_off_decide_has_a_least_and_a_most() -> None:
     """Real traffic is one draw of them. What is a lower bound besides has no most."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     part, labels = found.schemes[0], ("billable", "with back-off", "fail nevertheless")
     assert part.draws is not None
     least, most = part.draws

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from harness.measure.record.whatif import FirstLimitPart, PricePart, WhatIfRecord
 from harness.trace.advise.candidates import Candidate
 from harness.trace.advise.judging import TODAY, Trial, finalists, proposed
 from harness.trace.advise.reasons import trade
-from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+from tests.unit.trace.whatif.test_simulation import of_hot_partition
 
 
 def trial(found: WhatIfRecord, key: str, throttled: int, **price: Any) -> Trial:
@@ -28,22 +27,18 @@ def trial(found: WhatIfRecord, key: str, throttled: int, **price: Any) -> Trial:
     return Trial(found, part.model_copy(update=update), candidate)
 
 
-def made(folder: Path) -> WhatIfRecord:
-    return calculated(recorded(folder, steady(300, 5, ["hot"])))
-
-
-def test_the_least_throttled_keys_are_recommended(tmp_path: Path) -> None:
+def test_the_least_throttled_keys_are_recommended() -> None:
     """Whatever their order was in the busiest seconds, and however late the limit of others is."""
-    found = made(tmp_path)
+    found = of_hot_partition()
     later = trial(found, "bucket64", 47, billable=3000, spread=100, needed=6400, most_needed=64)
     less = trial(found, "bucket16", 38, billable=1600, spread=100, needed=1600, most_needed=16)
     proposals = proposed([later, less], Trial(found, found.schemes[0]))
     assert [one.candidate.name for one in proposals] == ["bucket16", "bucket64"]
 
 
-def test_a_trade_says_what_either_keys_cost(tmp_path: Path) -> None:
+def test_a_trade_says_what_either_keys_cost() -> None:
     """A figure of the alternative stands first, also where it is the lower one."""
-    found = made(tmp_path)
+    found = of_hot_partition()
     many = trial(found, "many", 47, billable=3000, spread=100, needed=6400, most_needed=64)
     few = trial(found, "few", 47, billable=1600, spread=100, needed=1600, most_needed=16)
     none = trial(found, "none", 47, billable=3000, scans=3)
@@ -61,9 +56,9 @@ def test_a_trade_says_what_either_keys_cost(tmp_path: Path) -> None:
     assert trade(many, many) == "as good"
 
 
-def test_keys_that_hold_at_twice_the_traffic_are_finalists(tmp_path: Path) -> None:
+def test_keys_that_hold_at_twice_the_traffic_are_finalists() -> None:
     """Of equals; then those that are made of whole parts of today's keys."""
-    found = made(tmp_path)
+    found = of_hot_partition()
     parts = [trial(found, key, 0, billable=1000) for key in ("{a:bucket4}", "{a:bucket8}", "{a}")]
     today = Trial(found, found.schemes[0], TODAY)
     assert finalists(parts, today, 1, {"{a:bucket8}"})[0].name == "{a:bucket8}"

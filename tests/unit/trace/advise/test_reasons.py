@@ -18,7 +18,7 @@ from harness.trace.advise.judging import TODAY, Trial
 from harness.trace.advise.reasons import KeyEvidence, conclusion, of_failed
 from harness.trace.advise.traffic import QueriedPart, TableTraffic
 from tests.support.traced import trace_of, traced
-from tests.unit.trace.whatif.test_simulation import calculated, recorded, steady
+from tests.unit.trace.whatif.test_simulation import calculated, of_hot_partition, recorded, steady
 
 TRAFFIC = TableTraffic(
     table="",
@@ -45,9 +45,9 @@ def said(found: WhatIfRecord) -> str:
     return "\n".join([told["headline"], *told["reason"]])
 
 
-def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
+def test_a_lower_bound_is_said_in_each_sentence() -> None:
     """Rates, shares of limits and of throttled requests, and that a limit may be met earlier."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     assert "nothing throttled instead of 60%" in said(found)
     assert "≥" not in said(found)
     text = said(found.model_copy(update={"schemes": (*map(bounded, found.schemes),)}))
@@ -62,9 +62,9 @@ def test_a_lower_bound_is_said_in_each_sentence(tmp_path: Path) -> None:
     assert "--rows" not in " ".join(conclusion(given)["reason"])
 
 
-def test_what_may_cost_more_or_less_is_said_so(tmp_path: Path) -> None:
+def test_what_may_cost_more_or_less_is_said_so() -> None:
     """A lower bound is a price for certain beside a smaller exact figure only, and never a gain."""
-    part = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
+    part = of_hot_partition().schemes[0]
     few, many = (
         part.model_copy(update={"price": dataclasses.replace(part.price, scanned=scanned)})
         for scanned in (300, 900)
@@ -81,9 +81,9 @@ def test_what_may_cost_more_or_less_is_said_so(tmp_path: Path) -> None:
     assert savings_of(bounded(few), many) == savings_of(few, bounded(few)) == []
 
 
-def test_queries_over_a_range_of_partitions_are_a_price(tmp_path: Path) -> None:
+def test_queries_over_a_range_of_partitions_are_a_price() -> None:
     """They were over one partition before."""
-    part = calculated(recorded(tmp_path, steady(300, 5, ["hot"]))).schemes[0]
+    part = of_hot_partition().schemes[0]
     ranged = dataclasses.replace(part.price, queries=4, ranged=3)
     more = part.model_copy(update={"price": ranged})
     assert price_of(more, part) == ["75% of the queries over a range of partitions"]
@@ -128,9 +128,9 @@ def test_one_hot_row_is_named_before_the_throughput(tmp_path: Path) -> None:
     assert table.reason[-1].startswith("Besides, the busiest 10 s ask for")
 
 
-def test_one_row_is_not_said_to_have_more_than_its_partition(tmp_path: Path) -> None:
+def test_one_row_is_not_said_to_have_more_than_its_partition() -> None:
     """Of a long trace, its share is that of the busiest seconds."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     today = Trial(found, found.schemes[0])
     for operations, said in ((1500, "the load."), (3000, "the load in the busiest seconds.")):
         traffic = dataclasses.replace(TRAFFIC, operations=operations)
@@ -140,9 +140,9 @@ def test_one_row_is_not_said_to_have_more_than_its_partition(tmp_path: Path) -> 
         assert told["headline"] == f"No key helps: one row takes 100% of {said}"
 
 
-def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
+def test_less_than_the_noise_is_not_nothing() -> None:
     """Of 100,000 requests one is throttled."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     recorded_keys, best = found.schemes
     once = dataclasses.replace(best.once, attempts=100_000, by_rule={"partition": 1})
     best = best.model_copy(update={"once": once})
@@ -151,11 +151,10 @@ def test_less_than_the_noise_is_not_nothing(tmp_path: Path) -> None:
     assert Trial(found, best).throttled == 0
 
 
-def test_of_aliases_it_is_not_said_that_no_key_helps(tmp_path: Path) -> None:
+def test_of_aliases_it_is_not_said_that_no_key_helps() -> None:
     """The parts of the real keys may help; only what does not depend on them is said."""
-    today = Trial(
-        found := calculated(recorded(tmp_path, steady(300, 5, ["hot"]))), found.schemes[0]
-    )
+    found = of_hot_partition()
+    today = Trial(found, found.schemes[0])
     for aliased, answer in ((False, KeyAnswer.NO_KEY), (True, KeyAnswer.UNKNOWN)):
         told = conclusion(KeyEvidence(traffic=TRAFFIC, today=today, aliased=aliased))
         assert told["answer"] is answer, told["headline"]
@@ -176,9 +175,9 @@ def test_the_headline_says_the_limit_that_the_reason_says(tmp_path: Path) -> Non
     assert "the first limit is met at about x 3, that of the account" in text
 
 
-def test_the_headline_says_what_only_a_burst_passes(tmp_path: Path) -> None:
+def test_the_headline_says_what_only_a_burst_passes() -> None:
     """The asked traffic is over the limit of the account, and too short to meet it."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     first = FirstLimitPart(factor=0.5, per_s=1, rule="account", partition="p")
     today, best = found.schemes
     assert not best.once.throttled
@@ -233,9 +232,9 @@ def test_keys_of_operations_that_failed_when_recorded_are_not_called_fine(tmp_pa
     assert "20% of the operations failed when recorded" in found.tables[0].headline
 
 
-def test_what_stays_throttled_is_a_bound_where_that_is_one(tmp_path: Path) -> None:
+def test_what_stays_throttled_is_a_bound_where_that_is_one() -> None:
     """Beside it stands what queries read, where that is most of the load."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     best = Trial(found, found.schemes[0])
     query = QueriedPart(whole=False, compared=(), count=10, scanned=1_200, returned=1_200)
     for trial, queries, said in (
@@ -252,9 +251,9 @@ def test_what_stays_throttled_is_a_bound_where_that_is_one(tmp_path: Path) -> No
         assert told["stays_bad"][0] == said
 
 
-def test_no_key_helps_is_not_said_where_transactions_are_in_the_way(tmp_path: Path) -> None:
+def test_no_key_helps_is_not_said_where_transactions_are_in_the_way() -> None:
     """Buckets by row would help, whatever the account or single rows need besides."""
-    found = calculated(recorded(tmp_path, steady(300, 5, ["hot"])))
+    found = of_hot_partition()
     today = Trial(found, found.schemes[0])
     by_account = dataclasses.replace(today.part.once, by_rule={"account": 900})
     short = Trial(
