@@ -201,7 +201,7 @@ SITUATIONS = [
             *("--set", "load.emulator_max_entities_per_s=2000"),
             *SHIPPED,
         ),
-        sentence=("by the limit of a server: 400 entities/s", "Most entities were counted for"),
+        sentence=("by the limit of a server: 400 entities/s",),
         first_screen=("A server was throttled: its limit is 400 entities/s", "by a server's limit"),
         never=("was throttled: its limit is 2,000", "finer PartitionKey", "Within target"),
         conditions=(False,),

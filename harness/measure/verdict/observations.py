@@ -9,7 +9,7 @@ from harness.measure.counts.snapshot import CountedAccount, Snapshot
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
-from harness.measure.verdict.failures import MIXED_FROM, failed_share, throttled_kinds
+from harness.measure.verdict.failures import MIXED_FROM, failed_share
 from harness.measure.verdict.request_units import unit_sentences
 from harness.model.figures import (
     agreed,
@@ -30,9 +30,6 @@ SHOWN_GAP_S = 2
 """A shorter gap may be a single operation that failed."""
 SUDDEN_S = 30
 """Throttling before this second meets a table that the service had no time to balance."""
-COSTLY_FROM = 0.1
-"""Share of all entities from which an operation is named as costly."""
-_MOST_COSTLY = 2
 MANY_FROM = 0.1
 """Share of an operation's regular answers, such as 409, from which they are named."""
 _MOST_SHOWN = 3
@@ -122,18 +119,6 @@ def throttling_words(evidence: Evidence) -> str:
         f"requests were throttled in {throttling.stretches:,} periods of up to "
         f"{throttling.longest_s} s, the first from second {throttling.first_s} of the load{before}"
     )
-
-
-def costly_words(evidence: Evidence) -> str:
-    """The operations that alone were throttled, and those that most entities were counted for."""
-    everything = evidence.snapshot.counts.entities or 1
-    parts = sorted(evidence.snapshot.operations, key=lambda part: -part.entities)
-    shown = [part for part in parts[:_MOST_COSTLY] if part.entities >= COSTLY_FROM * everything]
-    named = [f"{part.kind} ({percent(part.entities / everything)})" for part in shown]
-    only = (
-        f". Only {kinds} failed for good" if (kinds := throttled_kinds(evidence.snapshot)) else ""
-    )
-    return f"{only}. Most {evidence.unit.many} were counted for {listed(named)}" if named else only
 
 
 def likely_words(evidence: Evidence) -> str:

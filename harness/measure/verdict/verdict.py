@@ -10,10 +10,10 @@ from harness.measure.record.enforced import LIMITS, partition_limit_of
 from harness.measure.record.findings import SearchPart, VerdictPart
 from harness.measure.verdict.conditions import ConditionResult
 from harness.measure.verdict.evidence import AS_KNOWN, Evidence, named
+from harness.measure.verdict.failures import throttled_kinds
 from harness.measure.verdict.observations import (
     SHOWN_GAP_S,
     all_wait,
-    costly_words,
     gap_words,
     likely_words,
     of_attempts,
@@ -274,7 +274,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
         course += f"; {gap_words(gap)}"
     answer = "" if units is None else f". {units.described}"
     if units is None and by not in ("partition", "account"):
-        answer = costly_words(evidence)
+        answer = f". Only {kinds} failed for good" if (kinds := throttled_kinds(snapshot)) else ""
         if by == "unknown":
             others = " of the others" if of_account else ""
             answer = f". No limit is known to be the cause{others}{likely_words(evidence)}{answer}"
