@@ -64,12 +64,8 @@ def limit_of(generator: GeneratorPart, kind: Service, *, held: bool) -> ClientLi
     return None
 
 
-def latency_doubt(
-    generator: GeneratorPart, watched: WatchedPart | None = None, *, above: float = DOUBTFUL_FROM
-) -> str | None:
+def latency_doubt(generator: GeneratorPart, watched: WatchedPart | None = None) -> str | None:
     """Why measured latencies are upper bounds, as a part of a sentence; None if they are exact.
-
-    It takes a larger share of saturated seconds than ``above``.
 
     A worker without CPU time reads an answer late, and so does the gateway of a ``watched``
     application. What a busy machine adds is unknown, but it never takes anything away: a latency
@@ -79,7 +75,7 @@ def latency_doubt(
     if watched is not None:
         # The gateway measures, whatever the threads of the application do.
         busy, who = watched.gateway_busy_share, "the gateway"
-    if max(busy, generator.machine_busy_share) <= above:
+    if max(busy, generator.machine_busy_share) <= DOUBTFUL_FROM:
         return None
     if busy > generator.machine_busy_share:
         return _busy(who, busy)

@@ -24,7 +24,6 @@ from harness.measure.record.findings import ThrottlingPart
 from harness.measure.record.measured import RatesPart, is_lower_bound
 from harness.measure.record.origin import WatchedPart
 from harness.measure.verdict.client_limit import (
-    DOUBTFUL_FROM,
     LATE_S,
     ClientLimit,
     latency_doubt,
@@ -256,14 +255,14 @@ class Evidence:
     def throttling(self) -> ThrottlingPart:
         snapshot = self.snapshot
         found = throttling_of(snapshot.series, snapshot.partitions, end=snapshot.end or None)
-        silences = silences_of(snapshot)
-        if silences is not None:
-            # A generator that was busy or stopped reads answers late, all of them at once. Where it
-            # was so for longer than all silences together, these may be its own.
-            share = min(DOUBTFUL_FROM, silences.total_s / self.length_s)
-            busy = latency_doubt(self.generator, self.watched, above=share)
-            if busy or self.generator.lag_s_max >= LATE_S:
-                silences = None
+        silences = silences_of(snapshot, self.full_seconds)
+        # A generator that was stopped reads answers late, all of them at once.
+        stopped = self.generator.lag_s_max >= LATE_S
+        if silences is not None and self.watched is not None:
+            # Of the gateway, which reads them then, only the share of its busy seconds is known.
+            stopped |= self.watched.gateway_busy_share > silences.total_s / self.length_s
+        if stopped:
+            silences = None
         return found.model_copy(update={"silences": silences})
 
     @property
@@ -339,13 +338,19 @@ class Evidence:
     @property
     def behind_s(self) -> int:
         """Seconds in which many operations were due and not sent, and the generator had time."""
-        cpu, machine = self.generator.cpu_by_second, self.generator.machine_by_second
         return sum(
             (point.dropped > 0 or point.waiting > _LATE_SHARE * point.operations)
-            and cpu.get(point.second, 0.0) < BUSY_PERCENT
-            and machine.get(point.second, 0.0) < MACHINE_BUSY_PERCENT
+            and point.second not in self.full_seconds
             for point in self._inside
         )
+
+    @cached_property
+    def full_seconds(self) -> set[int]:
+        """Seconds in which a worker, or a machine, had no CPU time left."""
+        # Answers to a watched application are read by the gateway.
+        workers = self.generator.cpu_by_second if self.watched is None else {}
+        each = ((workers, BUSY_PERCENT), (self.generator.machine_by_second, MACHINE_BUSY_PERCENT))
+        return {second for used, full in each for second, cpu in used.items() if cpu >= full}
 
     @property
     def overrun(self) -> bool:

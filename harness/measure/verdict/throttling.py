@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import collections
 import heapq
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from harness.measure.counts.latency import BUCKETS_S, CountedLatency
 from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, Snapshot
@@ -160,10 +160,11 @@ def _recovered_s(points: Sequence[SeriesPoint], first: int, length: int) -> int 
     return None
 
 
-def silences_of(snapshot: Snapshot) -> SilencesPart | None:
+def silences_of(snapshot: Snapshot, full: Container[int] = ()) -> SilencesPart | None:
     """The times in the measured window in which requests waited and no answer came; None if none.
 
-    An answer is one of any worker; see `harness.measure.counts.tally.ANSWERED`.
+    An answer is one of any worker; see `harness.measure.counts.tally.ANSWERED`. Left out are those
+    that reach into UTC seconds in which a processor was ``full``: answers may have been read late.
     """
     inside = [point for point in snapshot.series if snapshot.start <= point.second < snapshot.end]
     answers = sum(point.attempts for point in inside)
@@ -171,16 +172,19 @@ def silences_of(snapshot: Snapshot) -> SilencesPart | None:
         return None
     shortest_s = max(LONG_S, _USUAL_TIMES * len(inside) / answers)
     found: list[tuple[float, int]] = []
-    length = 0
+    first = length = 0
     # One more second ends the last silence.
     for second, silent in [*((p.second, p.waited & ~p.answered) for p in inside), (0, 0)]:
         for place in range(SLOTS if silent or length else 0):
             if silent >> place & 1:
                 length += 1
-                at_s = second + (place + 1 - length) / SLOTS - snapshot.series[0].second
+                first = second * SLOTS + place + 1 - length
                 continue
-            if length >= shortest_s * SLOTS and _quick(snapshot.service_ms, length / SLOTS):
-                found.append((at_s, length))
+            around = range((first - 1) // SLOTS, (first + length) // SLOTS + 1)
+            doubtful = any(reached in full for reached in around)
+            long = not doubtful and length >= shortest_s * SLOTS
+            if long and _quick(snapshot.service_ms, length / SLOTS):
+                found.append((first / SLOTS - snapshot.series[0].second, length))
             length = 0
     if not found:
         return None

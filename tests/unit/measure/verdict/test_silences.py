@@ -155,16 +155,29 @@ def test_silences_are_evidence_but_not_those_of_a_busy_machine() -> None:
     stalled = snapshot_of(answered(stopping(0.8)))
     said = "The endpoint did not answer 10 times, for up to 0.8 s, although requests were waiting"
     assert said in " ".join(judge(evidence(stalled)).evidence)
-    for late in ({"machine_busy_share": 0.5}, {"lag_s_max": 2.5}):
+    full = dict.fromkeys(range(START, START + SECONDS), 99.0)
+    for late in ({"machine_by_second": full}, {"cpu_by_second": full}, {"lag_s_max": 2.5}):
         held_up = judge(evidence(stalled, generator=generator(**late)))
         assert said not in " ".join(held_up.evidence)
 
 
-@pytest.mark.parametrize(("busy", "shown"), [(0.05, True), (0.07, False)])
-def test_a_silence_is_said_if_it_took_longer_than_the_machine_was_full(
-    busy: float, shown: bool
-) -> None:
-    """No answer came for 0.6 of 10 s: a machine that was full for longer may be the reason."""
+@pytest.mark.parametrize(
+    ("busy", "shown"),
+    [
+        # However many seconds were full: those of the silence, from 5.0 to 5.6 s, were not.
+        ({0, 1, 2, 3, 7, 8, 9}, True),
+        ({5}, False),
+        # The machine was full until shortly before it, and its last second is not all of one.
+        ({4}, False),
+        ({6}, True),
+    ],
+)
+def test_a_silence_is_said_if_no_machine_was_full_meanwhile(busy: set[int], shown: bool) -> None:
+    """What counts is when a machine was full, and not for which share of the run."""
     once = snapshot_of(answered(stopping(0.6, every_s=20.0, phase_s=15.0)))
-    judged = judge(evidence(once, generator=generator(machine_busy_share=busy)))
+    sampled = generator(
+        machine_by_second={START + second: 98.0 for second in busy},
+        machine_busy_share=len(busy) / SECONDS,
+    )
+    judged = judge(evidence(once, generator=sampled))
     assert ("did not answer" in " ".join(judged.evidence)) == shown
