@@ -48,9 +48,9 @@ def unit_of(record: RunRecord) -> str:
 
 
 def counted_unit(records: Iterable[RunRecord]) -> CountedUnit:
-    """What all ``records`` count; where they differ, that of the service with a unit of its own."""
+    """What all ``records`` count; where they differ, entities, as which every other unit counts."""
     units = {record.endpoint.service.unit for record in records}
-    return next(iter(units - {ENTITIES}), ENTITIES)
+    return units.pop() if len(units) == 1 else ENTITIES
 
 
 def has_enforced(record: RunRecord) -> bool:

@@ -72,7 +72,7 @@ def other_work(measure: Measure, one: Work, other: Work) -> str:
         return OTHER_MIX if apart > _OTHER_WORK else ""
     less, more = sorted(sum(each[of] for of in each if of[0]) for each in (mine, theirs))
     if more - less > _OTHER_WORK:
-        return f"between {percent(less)} and {percent(more)} of the entities were read"
+        return f"between {percent(less)} and {percent(more)} of the load were reads"
     scans = (work.get((True, True), (1.0, 0.0)) for work in (one, other))
     low, high = sorted(entities / count for count, entities in scans)
     return OTHER_SCANS if less > _OTHER_WORK and 0 < low < high / _OTHER_SCAN else ""

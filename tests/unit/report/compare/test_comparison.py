@@ -22,6 +22,8 @@ from harness.measure.verdict.verdict import VerdictResult
 from harness.model.figures import listed
 from harness.model.operation import WHOLE_TABLE
 from harness.model.services.blobs import AZURITE_BLOBS
+from harness.model.services.queues import AZURITE_QUEUES
+from harness.model.services.service import Service
 from harness.report.compare.comparison import Comparison, compare, headline, warnings
 from harness.report.compare.differences import (
     ASKED,
@@ -317,18 +319,28 @@ def test_rates_are_held_against_the_limit_in_force() -> None:
     assert "target" not in " ".join(one.label + one.noun for one in measures_of([gateway]))
 
 
+def said_of(*records: RunRecord) -> str:
+    return " ".join(one.label + one.noun for one in measures_of(records)).lower()
+
+
+@pytest.mark.parametrize("service", [AZURITE_BLOBS, AZURITE_QUEUES], ids=str)
+def test_the_unit_of_a_comparison_is_that_of_all_runs(service: Service) -> None:
+    """A line of a blob is no entity, and an entity no message: those of both count as entities."""
+    other = run(endpoint=altered(RECORD.endpoint, kind=service.name))
+    for own in (f"{service.unit.many}/s", f"billable /1,000 {service.unit.many}"):
+        assert own in said_of(other, other)
+    assert "entit" not in said_of(other, other)
+    for together in (said_of(run(), other), said_of(other, run()), said_of(run(), run())):
+        assert "billable /1,000 entities" in together
+        assert service.unit.one not in together
+
+
 def test_of_runs_on_blobs_lines_are_compared() -> None:
-    """Where one run counts lines of blobs, all labels say lines; else all say entities."""
-    kind = AZURITE_BLOBS.name
-    lines = run(endpoint=altered(RECORD.endpoint, kind=kind))
-    words = " ".join(one.label + one.noun for one in measures_of([run(), lines])).lower()
-    assert "lines/s" in words
-    assert "billable /1,000 lines" in words
-    assert "entit" not in words
-    assert "line" not in " ".join(one.label + one.noun for one in measures_of([run(), run()]))
+    """The charts of two say lines, and beside a table is said what a line corresponds to."""
+    lines = run(endpoint=altered(RECORD.endpoint, kind=AZURITE_BLOBS.name))
     heated = [
         with_heat(with_courses(one), ["a", "b"], lambda row, column: column)
-        for one in (run(), lines)
+        for one in (lines, lines)
     ]
     charts = embedded([*courses(subjects(*([one] for one in heated))).values()])
     assert "Lines/s" in charts
@@ -641,7 +653,7 @@ SCANS = worked(20, 125, 20)
     [
         # More scanned entities are no more work that an application wanted.
         (worked(20, 40, 20), "entities_per_s", "their queries scanned other numbers of entities"),
-        (worked(1, 125, 300), "billable_per_1000", "between 29% and 99% of the entities were read"),
+        (worked(1, 125, 300), "billable_per_1000", "between 29% and 99% of the load were reads"),
         (worked(1, 125, 300), "p99(service)", "their mixes of operations differ"),
         # The same operations, which scan more: that is what their keys cost.
         (worked(20, 40, 20), "p99(service)", ""),
