@@ -157,7 +157,7 @@ class Counters:
         """
         spelled = {table: row.table for (table, _), row in self._rows.items()}
         content = {
-            "what": "Azurite or another endpoint behind a gateway that enforces limits, not Azure"
+            "what": "Azurite or another endpoint behind a gateway, not Azure"
             if units is None
             else "A stand-in for Azure Cosmos DB, not Azure: charges are partly assumed",
             "address": address,

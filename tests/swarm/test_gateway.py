@@ -27,7 +27,7 @@ from tests.support.ports import free_port
 
 pytestmark = pytest.mark.azurite
 
-NAME = "Azurite behind a gateway that enforces limits"
+NAME = "Azurite behind a gateway of the harness"
 LIMITS = """\
 [partition]
 entities_per_s = 30.0

@@ -146,7 +146,7 @@ def test_a_queue_throttles_behind_the_gateway(
     assert record.enforced.partition_per_s == 30.0
     assert record.enforced.refusals.keys() == {"partition"}
     said = " ".join(process.said.split())
-    assert "Azurite's queues behind a gateway that enforces limits" in said
+    assert "Azurite's queues behind a gateway of the harness" in said
     assert "all counts are equal" in said
     assert "The gateway allows 30.0 messages/s" in said
     assert "entit" not in said.replace("max_entities_per_s", "")
@@ -161,7 +161,7 @@ def test_a_gateway_with_nothing_behind_is_not_called_azurite(
     assert record.messages is not None
     assert record.messages.got == 0 < record.messages.put
     said = " ".join(process.said.split())
-    assert "Gateway that enforces limits, with nothing behind it" in said
+    assert "Gateway of the harness, with nothing behind it" in said
     assert "Azurite" not in said
     assert "all counts are equal" in said
 

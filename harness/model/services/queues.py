@@ -70,10 +70,10 @@ AZURITE_QUEUES = dataclasses.replace(
 QUEUE_GATEWAY = dataclasses.replace(
     AZURITE_QUEUES,
     name="queue-gateway",
-    described="Azurite's queues behind a gateway that enforces limits",
+    described="Azurite's queues behind a gateway of the harness",
     throttles=True,
     models_targets=True,
-    origin="Azurite's queues behind a gateway that enforces limits.",
+    origin="Azurite's queues behind a gateway of the harness.",
     selectable=False,
     server_header="",
 )

@@ -32,17 +32,17 @@ AZURITE = Service(
 )
 GATEWAY = Service(
     name="gateway",
-    described="Azurite behind a gateway that enforces limits",
+    described="Azurite behind a gateway of the harness",
     models_targets=True,
     emulated=True,
     key_characters=SURE_KEY_CHARACTERS,
-    origin="Azurite behind a gateway that enforces limits.",
+    origin="Azurite behind a gateway of the harness.",
     selectable=False,
 )
 GATEWAY_ALONE = dataclasses.replace(
     GATEWAY,
     name="gateway-alone",
-    described="Gateway that enforces limits, with nothing behind it",
+    described="Gateway of the harness, with nothing behind it",
     keeps_writes=False,
-    origin="Gateway that enforces limits, with nothing behind it.",
+    origin="Gateway of the harness, with nothing behind it.",
 )
