@@ -283,12 +283,12 @@ class AccountPart(RecordPart):
     ``target`` and ``ratio`` are None where no target applies.
     """
 
-    entities_per_s: RatesPart
-    reads_per_s: float
-    writes_per_s: float
-    transactions_per_s: float
+    entities_per_s: RatesPart = NO_RATES
+    reads_per_s: float = 0.0
+    writes_per_s: float = 0.0
+    transactions_per_s: float = 0.0
     target: _Target | None
-    ratio: float | None
+    ratio: float | None = None
 
 
 class AccountLoadPart(RecordPart):
@@ -301,8 +301,8 @@ class AccountLoadPart(RecordPart):
     name: str
     host: str = ""
     entities: int
-    entities_per_s: RatesPart
-    transactions_per_s: float
+    entities_per_s: RatesPart = NO_RATES
+    transactions_per_s: float = 0.0
     target: _Target | None = None
     ratio: float | None = None
     attempts_by_status: dict[str, int]
@@ -359,9 +359,9 @@ class PartitionPart(RecordPart):
     operations: int = 0
     entities: int
     entities_by_kind: dict[str, int] = pydantic.Field(default_factory=dict)
-    entities_per_s: RatesPart
+    entities_per_s: RatesPart = NO_RATES
     target: _Target | None
-    ratio: float | None
+    ratio: float | None = None
     attempts_by_status: dict[str, int]
     throttled_ratio: float
     service_ms: LatencyPart | None
@@ -440,7 +440,7 @@ class OperationPart(RecordPart):
     entities_wanted: int = 0
     entities_missed: int = 0
     throttled: int = 0
-    entities_per_s: RatesPart
+    entities_per_s: RatesPart = NO_RATES
     outcomes: dict[str, int]
     service_ms: LatencyPart | None
     response_ms: LatencyPart | None

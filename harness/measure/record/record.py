@@ -197,8 +197,21 @@ class EntityPart(RecordPart):
     content_bytes: int | None = None
 
 
+_RATES = dict.fromkeys(
+    ("entities_per_s", "reads_per_s", "writes_per_s", "transactions_per_s", "per_s", "ratio"), True
+)
+_OF_ONE = {**_RATES, "request_units": _RATES}
+_UNMEASURED = {
+    **dict.fromkeys(("account", "request_units", "partitions_folded"), _OF_ONE),
+    **{parts: {"__all__": _OF_ONE} for parts in ("accounts", "partitions", "operations")},
+}
+"""The rates of a record, and their shares of targets."""
+
+
 class RunRecord(RecordPart):
     """A whole run. In a ``redacted`` one aliases replace the PartitionKeys.
+
+    Where the measured window did not open, ``measured_s`` is 0, and the JSON has no rates.
 
     Attributes:
         ended_by: Such as ``run time``, ``Ctrl-C`` or ``budget of billable transactions``.
@@ -305,7 +318,8 @@ class RunRecord(RecordPart):
         return self.model_copy(update={"counts": counts, "accounts": accounts})
 
     def to_json(self) -> str:
-        return self.model_dump_json(indent=1) + "\n"
+        unmeasured: Any = _UNMEASURED if self.measured_s <= 0 else None
+        return self.model_dump_json(indent=1, exclude=unmeasured) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.measure.record.findings import ConditionPart, RecordPart
 from harness.measure.record.record import RunRecord
+from harness.report.columns import has_rates
 from harness.report.export.output import CommandOutput
 from harness.report.headline import headline
 from harness.report.passing import passing_of
@@ -25,7 +26,7 @@ class RunOutput(CommandOutput):
         exit_code: That of the run; a watch passes on a failure of its command.
         headline: The verdict in a few words; ``sentence`` has it with its reason.
         passed: None where the run has no conditions, or does not decide them.
-        entities_per_s: Mean of the measured window.
+        entities_per_s: Mean of the measured window; None where it did not open.
         throttled_ratio: Throttled attempts of all attempts.
         hottest: None without a partition of its own.
     """
@@ -42,7 +43,7 @@ class RunOutput(CommandOutput):
     alarms: tuple[str, ...]
     passed: bool | None
     conditions: tuple[ConditionPart, ...]
-    entities_per_s: float
+    entities_per_s: float | None
     throttled_ratio: float
     hottest: HottestPart | None
 
@@ -76,7 +77,7 @@ def run_output(record: RunRecord, path: str, exit_code: int | None = None) -> Ru
         alarms=tuple(alarms(record)),
         passed=None if passing is None or passing.tone == "warn" else passing.tone == "good",
         conditions=record.conditions,
-        entities_per_s=record.account.entities_per_s.mean,
+        entities_per_s=record.account.entities_per_s.mean if has_rates(record) else None,
         throttled_ratio=record.throttled_ratio,
         hottest=None
         if hot is None

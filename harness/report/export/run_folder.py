@@ -26,6 +26,7 @@ from harness.measure.record.findings import MachinePart
 from harness.measure.record.measured import PartitionPart
 from harness.measure.record.record import RunRecord
 from harness.model.errors import SetupError, printable
+from harness.report.columns import has_rates
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
 from harness.report.load_columns import csv_columns
@@ -36,6 +37,8 @@ _FORMULA = ("=", "+", "-", "@")
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable with the file whose content GitHub shows on the page of a job."""
 _RECORD = "run.json"
+_OF_WINDOW = ("entities_per_s", "request_units_per_s", "ratio_")
+"""What the columns begin with that are missing where the measured window did not open."""
 _EXIT_NOT_WRITTEN = 3
 
 
@@ -51,7 +54,7 @@ def partitions_csv(record: RunRecord) -> str:
     the key as a formula, and keys may come from strangers. Characters that cannot be printed are
     written as ``\\u`` escapes.
     """
-    columns = csv_columns(record)
+    columns, measured = csv_columns(record), has_rates(record)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "partition", *(column.csv for column in columns)])
@@ -59,7 +62,10 @@ def partitions_csv(record: RunRecord) -> str:
     if (folded := record.partitions_folded) is not None:
         rows.append(("other", folded.key, folded))
     for kind, key, part in rows:
-        cells = (column.get(part) for column in columns)
+        cells = (
+            column.get(part) if measured or not column.csv.startswith(_OF_WINDOW) else None
+            for column in columns
+        )
         writer.writerow([kind, key, *("" if cell is None else cell for cell in cells)])
     return out.getvalue()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from harness.report.compare.measures import MEASURES
 from harness.report.export import markdown as gfm
 from harness.report.export.junit import junit
 from harness.report.export.markdown import markdown
+from harness.report.export.result import run_output
 from harness.report.export.run_folder import hlog, partitions_csv
 from harness.report.passing import measured
 from harness.report.terminal.page import Page
@@ -336,6 +338,23 @@ def test_a_run_without_a_measured_window_has_no_rates() -> None:
     assert "no measured window" in pages["account"]
     rates = [each.read(record) for each in MEASURES if "per_s" in each.name or "limit" in each.name]
     assert set(rates) == {None}
+
+
+@pytest.mark.parametrize("name", ["run-v1.json", "run-v1-cosmos.json"])
+def test_files_for_programs_leave_out_rates_that_nobody_measured(name: str) -> None:
+    """They are not 0, which a program would compare; the record can be read without them."""
+    record = altered(kept(name), measured_s=0)
+    text = record.to_json()
+    content = json.loads(text)
+    for part in (content, content["account"], *content["partitions"], *content["operations"]):
+        units = part.get("request_units", {})
+        assert not {"entities_per_s", "transactions_per_s", "ratio", "per_s"} & {*part, *units}
+    assert RunRecord.from_json(text).to_json() == text
+    assert run_output(record, name).entities_per_s is None
+    for row in rows_of(record):
+        window = ("entities_per_s", "request_units_per_s", "ratio")
+        rates = [figure for column, figure in row.items() if column.startswith(window)]
+        assert set(rates) == {""}
 
 
 def test_what_writes_took_on_the_wire_is_a_bound_where_only_the_sum_is_known() -> None:
