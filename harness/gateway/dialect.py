@@ -15,7 +15,7 @@ import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import ClassVar
 from urllib.parse import parse_qs
@@ -25,6 +25,7 @@ from harness.gateway import answers
 from harness.gateway.answers import GatewayAnswer, Unpassed
 from harness.gateway.cosmos import RULES, CosmosLimits
 from harness.gateway.headers import Headers
+from harness.gateway.messages import RequestRest
 from harness.gateway.model import Decision, Model
 from harness.gateway.requests import Asked, read_request, weights_in
 from harness.model.operation import Kind
@@ -60,6 +61,10 @@ _PART_HEAD = re.compile(
 )
 
 
+Ask = Callable[[str, str, Headers, bytes, str, RequestRest | None], Awaitable[GatewayAnswer]]
+"""`harness.gateway.upstream.Upstream.ask`."""
+
+
 class Dialect:
     """That of Table storage, which Azurite speaks: nothing is changed.
 
@@ -69,6 +74,8 @@ class Dialect:
         server: The server that speaks it.
         about_stores: Names in logs of the requests about a whole table, by method.
         opaque: Whether bodies are contents that pass unread, in pieces if they are large.
+        shown_by: Whether a target with an account in its path is in this dialect for certain; None
+            where no target shows it.
     """
 
     server: ClassVar[Server] = "table"
@@ -79,10 +86,7 @@ class Dialect:
     }
 
     opaque: ClassVar[bool] = False
-
-    def shown_by(self, target: str) -> bool:
-        """Whether a target with an account in its path is in this dialect for certain."""
-        return False
+    shown_by: ClassVar[staticmethod[[str], bool] | None] = None
 
     def signed(
         self, method: str, account: str, target: str, headers: Headers, length: int | None
@@ -115,13 +119,18 @@ class Dialect:
         """Return the answer without an endpoint: writes succeed, reads find nothing."""
         return answers.unstored(request)
 
-    def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
-        """Return the body of a request as Azurite understands it."""
-        return body
-
-    async def of_azurite(self, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return an answer of Azurite as the service has it; `UpstreamBroken` if it broke off."""
-        return answer
+    def ask(
+        self,
+        ask: Ask,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes,
+        host: str,
+        rest: RequestRest | None,
+    ) -> Awaitable[GatewayAnswer]:
+        """Ask Azurite as it understands a request, and return its answer as the service has it."""
+        return ask(method, target, headers, body, host, rest)
 
     def in_form(self, answer: GatewayAnswer, charged: int) -> GatewayAnswer:
         """Return an answer in the form of the service; ``charged`` is in hundredths of an RU."""
@@ -197,21 +206,25 @@ class CosmosDialect(Dialect):
         line = f"HTTP/1.1 {rule.status} {HTTPStatus(rule.status).phrase}"
         return answers.of_batch(f"{line}\r\n{head}\r\n{answer.body.decode()}", 1, further)
 
-    def body_for_azurite(self, headers: Mapping[str, str], body: bytes) -> bytes:
-        """Return a body whose transaction Azurite understands.
+    async def ask(
+        self,
+        ask: Ask,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes,
+        host: str,
+        rest: RequestRest | None,
+    ) -> GatewayAnswer:
+        """Ask Azurite, and return its answer, whole: the charge is in its head.
 
         SDKs send a merge in a transaction as POST with X-HTTP-Method to Cosmos DB. Azurite reads
         that header of whole requests only.
         """
-        if b"X-HTTP-Method" not in body:
-            return body
-        if not headers.get("Content-Type", "").startswith("multipart/mixed"):
-            return body
-        return _PART_HEAD.sub(lambda found: found[1].upper(), body)
-
-    async def of_azurite(self, answer: GatewayAnswer) -> GatewayAnswer:
-        """Return an answer, whole: the charge is in its head."""
-        answer = await _whole(answer)
+        in_batch = headers.get("Content-Type", "").startswith("multipart/mixed")
+        if in_batch and b"X-HTTP-Method" in body:
+            body = _PART_HEAD.sub(lambda found: found[1].upper(), body)
+        answer = await _whole(await ask(method, target, headers, body, host, rest))
         if answer.status == 403:
             code, message = _code_and_message(answer)
             if code in _REFUSED_CREDENTIALS:

@@ -36,11 +36,13 @@ class Route:
         host: Value of Host for the endpoint.
         outside: Scheme and host before the gateway, in bytes.
         inside: Scheme, host and perhaps account that the endpoint sees, in bytes.
+        leads: Whether these differ, so that links have to be led elsewhere.
     """
 
     host: str
     outside: bytes
     inside: bytes
+    leads: bool
 
     def request_body(self, headers: Headers, body: bytes) -> bytes:
         """Return the body for the endpoint: the parts of a transaction hold whole URLs.
@@ -48,8 +50,7 @@ class Route:
         A body with a checksum or a content coding stays as it is.
         """
         if (
-            self.outside == self.inside
-            or not headers.get("Content-Type", "").startswith("multipart/mixed")
+            not headers.get("Content-Type", "").startswith("multipart/mixed")
             or "Content-MD5" in headers
             or "Content-Encoding" in headers
         ):
@@ -62,8 +63,6 @@ class Route:
         A body stays as it is if it has a checksum or a content coding other than gzip. So does one
         with more bytes than the gateway holds if it is packed, or the answer to a batch.
         """
-        if self.outside == self.inside:
-            return answer
         fields = [
             (name, self.outside + value[len(self.inside) :])
             if value == self.inside or value.startswith(self.inside + b"/")
@@ -132,7 +131,7 @@ def route_of(
         sent = host
     inside = f"{upstream_scheme}://{sent}{upstream_path}".encode("latin-1")
     outside = f"{scheme}://{host}".encode("latin-1") if host else inside
-    return Route(host=sent, outside=outside, inside=inside)
+    return Route(host=sent, outside=outside, inside=inside, leads=outside != inside)
 
 
 def in_path(authority: str) -> bool:

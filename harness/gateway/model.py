@@ -200,7 +200,7 @@ class Model:
 
     def look_ahead(self, asked: Asked, target: str) -> LookAhead | None:
         """Return the `LookAhead` that has to precede a query, or None."""
-        if asked.kind is not _QUERY or asked.in_batch or not self._looks_ahead:
+        if asked.in_batch or not self._looks_ahead:
             return None
         if not self._contents.begin_look_ahead(asked.table):
             return None

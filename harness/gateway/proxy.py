@@ -123,7 +123,6 @@ class Proxy:
         self.counters = Counters()
         self._model = model
         self._upstream = upstream
-        self._upstreams = beside or {}
         self._address = address
         self._clock = clock
         self._readers = readers
@@ -131,11 +130,13 @@ class Proxy:
         self._interception = interception
         self._cors = CorsAnswers()
         self._dialect = dialect_of(model)
+        self._behind = {self._dialect.server: upstream}
         # Cosmos DB has nothing beside tables.
         self._beside: dict[Server, XmlDialect] = {}
         for made in _BESIDE if model.units is None else ():
-            behind = self._upstreams.get(made.server, upstream)
+            behind = self._behind[made.server] = (beside or {}).get(made.server, upstream)
             self._beside[made.server] = made(in_path=behind is None or in_path(behind.host))
+        self._shown = [(one.shown_by, one) for one in self._beside.values() if one.shown_by]
         # None until the host or the first answer of the endpoint tells.
         self._only = None if upstream is None else self._dialect_at(upstream.host)
 
@@ -148,10 +149,10 @@ class Proxy:
         """The dialect of a request; for ``server`` see `handle`."""
         dialect = self._beside.get(server) if server else self._only
         if dialect is None or dialect is self._dialect:
-            dialect = self._dialect_at(host) or self._dialect
-            for one in self._beside.values():
-                if one.shown_by(target):
-                    return one
+            for shown_by, shown in self._shown:
+                if shown_by(target):
+                    return shown
+            return self._dialect_at(host) or self._dialect
         return dialect
 
     def streams(self, target: str, host: str, *, server: Server | None = None) -> bool:
@@ -174,15 +175,23 @@ class Proxy:
             answer = answers.error(403, "BudgetSpent", reason, request.headers, self._now())
             return self._reply(received, answer, "refused", "budget")
         decision = self._model.decide(asked, now_s)
-        if decision is PASS:
-            return await self._pass(received)
-        if decision.delay_s:
-            await asyncio.sleep(decision.delay_s)
-        if decision.rule:
-            return self._refuse(received, decision)
-        if decision.fault is not None:
+        if decision is not PASS:
+            if decision.delay_s:
+                await asyncio.sleep(decision.delay_s)
+            if decision.rule:
+                return self._refuse(received, decision)
+        try:
+            if decision.fault is None:
+                return await self._pass(received)
             return await self._fail(received, decision.fault)
-        return await self._pass(received)
+        except UpstreamMissing as error:
+            return self._missing(received, str(error))
+        except UpstreamBroken as error:
+            self._model.lost(asked)
+            by_client = isinstance(error, ClientBroke)
+            sent, rule = (GONE, "client") if by_client else (RESET, "upstream")
+            self._count(received, Disposition("fault", sent, Scope.NONE, rule, UNANSWERED))
+            return _RESET
 
     def _refuse_defect(self, request: Request, dialect: Dialect) -> Reply:
         """Reply to a request that cannot be executed."""
@@ -203,22 +212,18 @@ class Proxy:
         return self._reply(received, answer, "refused", decision.rule, sent, decision.scope)
 
     async def _pass(self, received: Received) -> Reply:
-        """Pass the request on, and its answer back."""
-        answer = await self._ask_or_reply(received)
-        if isinstance(answer, Reply):
-            return answer
+        """Pass the request on, and its answer back; raise what `_ask` raises."""
+        answer = await self._ask(received)
         if answer.rest is not None:
             return Reply(answer=self._counted_later(received, answer))
         sent = GONE if received.request.client.gone else None
         return Reply(answer=self._count_passed(received, answer, sent=sent))
 
     async def _fail(self, received: Received, fault: InjectedFault) -> Reply:
-        """Apply a fault to the request."""
+        """Apply a fault to the request; raise what `_ask` raises."""
         if fault in _UNSENT:
             return self._fail_unsent(received, fault)
-        answer = await self._ask_or_reply(received)
-        if isinstance(answer, Reply):
-            return answer
+        answer = await self._ask(received)
         if fault is InjectedFault.SLOW_ANSWER:
             await asyncio.sleep(self._model.slow_s)
             if answer.rest is not None:
@@ -246,22 +251,14 @@ class Proxy:
             answer = answers.error(500, "InternalError", message, request.headers, now)
         return self._reply(received, answer, "fault", fault)
 
-    async def _ask_or_reply(self, received: Received) -> GatewayAnswer | Reply:
-        """Return the endpoint's answer, or the counted reply to a request without one."""
-        try:
-            return await self._ask(received)
-        except UpstreamMissing as error:
-            return self._missing(received, str(error))
-        except UpstreamBroken as error:
-            self._model.lost(received.asked)
-            by_client = isinstance(error, ClientBroke)
-            sent, rule = (GONE, "client") if by_client else (RESET, "upstream")
-            self._count(received, Disposition("fault", sent, Scope.NONE, rule, UNANSWERED))
-            return _RESET
-
     async def _ask(self, received: Received) -> GatewayAnswer:
+        """Return the endpoint's answer.
+
+        Raises:
+            UpstreamMissing, UpstreamBroken: there is none; nothing was counted.
+        """
         request, asked, _, dialect = received
-        behind = self._behind(dialect)
+        behind = self._behind[dialect.server]
         if behind is None:
             return self._cors.allow(request.headers, self._unstored(received))
         upstream: Upstream | AccountUpstream = behind
@@ -272,31 +269,27 @@ class Proxy:
             request.scheme, request.host, upstream.scheme, upstream.host, upstream.path
         )
         headers = request.headers
-        if (ahead := self._model.look_ahead(asked, request.target)) is not None:
-            await self._look_ahead(
-                ahead, functools.partial(upstream.ask, "GET", host=route.host), headers
-            )
         method, target, host = request.method, request.target, route.host
-        body = request.body
-        if not dialect.opaque:
-            body = dialect.body_for_azurite(headers, route.request_body(headers, body))
-        answer = await upstream.ask(method, target, headers, body, host, request.rest)
+        queries = asked.kind is _QUERY
+        if queries and (ahead := self._model.look_ahead(asked, target)) is not None:
+            await self._look_ahead(
+                ahead, functools.partial(upstream.ask, "GET", host=host), headers
+            )
+        body, led = request.body, route.leads and not dialect.opaque
+        if led:
+            body = route.request_body(headers, body)
+        answer = await dialect.ask(upstream.ask, method, target, headers, body, host, request.rest)
         if self._only is None and upstream is self._upstream:
             server = server_answering(answer.headers.get("Server", ""))
             self._only = (server and self._beside.get(server)) or self._dialect
-        answer = await dialect.of_azurite(answer)
         if b"origin" in headers.by_name:
             self._cors.learn(headers, answer)
-        if asked.kind is _QUERY and answer.rest is None:
+        if queries and answer.rest is None:
             rows = self._model.cut(asked, read_answer(asked, answer))
             if rows is not None and (self._meter is None or self._meter.take_again()):
                 # The page ends where the next server begins, with the continuation of the endpoint.
                 answer = await upstream.ask(method, with_top(target, rows), headers, b"", host)
-        return answer if dialect.opaque else route.answer(answer)
-
-    def _behind(self, dialect: Dialect) -> Upstream | None:
-        """Return the endpoint that gets the requests in a dialect."""
-        return self._upstreams.get(dialect.server, self._upstream)
+        return route.answer(answer) if led else answer
 
     def _unstored(self, received: Received) -> GatewayAnswer:
         """Return the answer of a gateway without an endpoint."""
@@ -327,7 +320,7 @@ class Proxy:
             ahead.abandon()
 
     def _missing(self, received: Received, reason: str) -> Reply:
-        behind = self._behind(received.dialect)
+        behind = self._behind[received.dialect.server]
         assert behind is not None
         message = (
             f"The gateway at {self._address} cannot reach the endpoint behind it, "

@@ -109,8 +109,7 @@ class QueueDialect(XmlDialect):
         "DELETE": "DeleteQueue",
     }
 
-    def shown_by(self, target: str) -> bool:
-        return is_about_messages(target)
+    shown_by = staticmethod(is_about_messages)
 
     def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
         return read_queue_request(method, target)

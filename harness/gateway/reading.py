@@ -77,15 +77,16 @@ def read_answer(
         count = messages if messages is not None else asked.top or 1
         found = {asked.partition_key: count}
         return Answered(status=status, found=found, certain=messages is not None)
-    body_bytes = len(answer.body) if answer.length is None else answer.length
     if status == 202 and asked.kind is not None:
         status = _status_in_batch(answer.body, query=not asked.writes)
-    if asked.kind is not _QUERY or status != 200:
-        if status < 400:
-            if asked.kind is _POINT_QUERY:
-                return Answered(status=status, body_bytes=body_bytes)
-            return _without_error(status)
+    if status >= 400:
         return Answered(status=status, error_code=_error_code(headers, answer.body))
+    read = asked.kind is _POINT_QUERY or (asked.kind is _QUERY and status == 200)
+    if not read:
+        return _without_error(status)
+    body_bytes = len(answer.body) if answer.length is None else answer.length
+    if asked.kind is _POINT_QUERY:
+        return Answered(status=status, body_bytes=body_bytes)
     next_key = continuation_key(headers)
     if found is not None:
         return Answered(status=status, found=found, next_key=next_key, body_bytes=body_bytes)

@@ -89,17 +89,16 @@ class Upstream:
             UpstreamMissing: the request was not sent.
             UpstreamBroken: there was no complete response, or no complete request.
         """
-        names = headers.by_name
-        declared = bool(body) or b"content-length" in names or b"transfer-encoding" in names
-        length = len(body) if declared else None
-        if rest is not None:
-            length = int(headers["Content-Length"]) if b"content-length" in names else None
-        chunked = rest is not None and length is None
-        head = request_head(method, target, host or self.host, headers, length, chunked=chunked)
-        connection = self._kept() or await self._connected()
-        no_body = method == "HEAD"
+        host, names, no_body = host or self.host, headers.by_name, method == "HEAD"
         if rest is None:
+            declared = body or b"content-length" in names or b"transfer-encoding" in names
+            head = request_head(method, target, host, headers, len(body) if declared else None)
+            connection = self._kept() or await self._connected()
             return await connection.ask(head + body, no_body=no_body)
+        length = int(headers["Content-Length"]) if b"content-length" in names else None
+        chunked = length is None
+        head = request_head(method, target, host, headers, length, chunked=chunked)
+        connection = self._kept() or await self._connected()
         framing = Framing.CHUNKED if chunked else Framing.LENGTH
         answer = connection.ask(head + framed(framing, body), no_body=no_body)
         await connection.send_rest(rest, framing)
