@@ -388,6 +388,18 @@ class Evidence:
         return ClientLimit(found.by, f"{why}; {found.why}")
 
     @property
+    def throttled_beside_generator(self) -> bool:
+        """Whether the generator had no reserve while the throttled partition was below its limit.
+
+        Refusals then come in bursts, and a partition that is refused now and then serves more.
+        """
+        client, most = self.client_limit, self.most_throttled
+        limit = None if most is None else self.limit_of(most)
+        if client is None or client.by != "generator" or most is None or limit is None:
+            return False
+        return most.entities_per_s.best_10s < REACHED_FROM * limit
+
+    @property
     def latency_doubt(self) -> str | None:
         """Why the latencies are only upper bounds; see `latency_doubt`."""
         return latency_doubt(self.generator, self.watched)

@@ -280,7 +280,7 @@ def _throttled(evidence: Evidence) -> VerdictPart:
             answer = f". No limit is known to be the cause{others}{likely_words(evidence)}{answer}"
     return _verdict(
         VerdictResult.THROTTLED,
-        by,
+        "generator" if by == "partition" and evidence.throttled_beside_generator else by,
         f"Throttled: {snapshot.throttled:,} of {counted(snapshot.counts.attempts, 'attempt')} "
         f"({percent(snapshot.throttled_ratio)}) {agreed(snapshot.throttled, 'was', 'were')} "
         f"throttled, {_where(evidence, by).lstrip()}{course}{answer}.",

@@ -318,6 +318,8 @@ class Seen:
             elif record.endpoint.service.throttles and record.enforced is None:
                 # An emulator has no servers, and what is in front of it has limits of its own.
                 found = ["partition" if self.one_throttled else "server"]
+        elif throttled and found == ["generator"]:
+            found = ["generator", "partition"]
         elif not throttled and verdict.result not in _LIMITED and found != ["size"]:
             found = []
         scanned = sum(part.entities for part in record.operations if part.type == Kind.QUERY)

@@ -15,6 +15,7 @@ from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.verdict.observations import gap_words, stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
 from harness.model.services.service import ENTITIES
+from harness.report.headline import headline
 from tests.support.evidence import evidence, generator, recorded, snapshot_of
 from tests.support.records import altered
 
@@ -244,6 +245,20 @@ def test_only_a_busy_generator_could_send_hardly_more() -> None:
         notes = recorded(throttled).verdict.footnote
         assert "upper bounds" in notes
         assert ("hardly more could be sent" in notes) == said
+
+
+@pytest.mark.parametrize(
+    ("per_s", "busy_share", "limited_by"),
+    [(1990, 0.5, "partition"), (1200, 0.0, "partition"), (1200, 0.5, "generator")],
+)
+def test_a_partition_below_its_limit_is_not_the_main_one(
+    per_s: int, busy_share: float, limited_by: str
+) -> None:
+    """Refused in bursts, it would serve more, and the generator had no time to send more."""
+    used = generator(busy_share=busy_share)
+    record = recorded(evidence(snapshot_of({"p0": per_s}, throttled_per_s=5), generator=used))
+    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", limited_by)
+    assert headline(record).startswith("Partition 'p0' was throttled")
 
 
 def test_the_lateness_of_a_record_has_the_digits_that_are_shown() -> None:
