@@ -209,7 +209,8 @@ class StorageLimits:
                 self._ramping.served(place, ranges, count, middle_s)
         for table, _, _ in demand.tables:
             ranges.open_table(table, middle_s)
-        ranges.write_all((place for place in entities if place not in doubtful), middle_s)
+        written = (at for at, count in entities.items() if count and at not in doubtful)
+        ranges.write_all(written, middle_s)
         return doubtful
 
     def admit(self, table: str, key: str | None, entities: int, now_s: float, scanned: int) -> str:
@@ -221,7 +222,9 @@ class StorageLimits:
         if not self._account.allows(entities, now_s):
             return "account"
         self._take(table, key, place, entities + scanned, now_s)
-        self.wrote((table, key), now_s)
+        # What takes nothing found no row there.
+        if entities + scanned:
+            self.wrote((table, key), now_s)
         return ""
 
     def passage(self, since_s: float, until_s: float) -> Passage:
@@ -441,7 +444,8 @@ class Passage:
                 bucket.take(taken, now_s)
             server.take(taken, now_s)
             passed.taken += taken
-            if self._version < MOST_RANGES and place not in self._written:
+            # What takes nothing found no row there.
+            if taken and self._version < MOST_RANGES and place not in self._written:
                 self._wrote(place, passed, now_s)
             return ""
         passed.refused_s[1:] = [now_s]

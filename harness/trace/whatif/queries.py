@@ -20,7 +20,7 @@ from harness.model.entity import sort_key
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
 from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme
-from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, of_parts, of_range
+from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, end, of_parts, of_range
 from harness.workload.keys.template import Reference
 
 _MOST_RANGES = 1000
@@ -168,12 +168,14 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
         rows = row_keys[0] or None, after(row_keys[0])
         return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys), ordered=False)
     ranges = [_of_prefix(text) for text in keys]
-    begins = scheme.partition_template.parts[0]
-    plain = isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY)
-    if len(ranges) == 1 and first and plain:
-        # New PartitionKeys are the recorded ones, or sort behind them.
-        begins_at = max(first, ranges[0].partition_from or "", key=sort_key)
-        ranges = [ranges[0]._replace(partition_from=begins_at)]
+    begins, *others = scheme.partition_template.parts
+    if len(ranges) == 1 and isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY):
+        # New PartitionKeys are the recorded ones, and something behind each.
+        [one], literal = ranges, others[0] if others and isinstance(others[0], str) else ""
+        start = max(first or "", one.partition_from or "", key=sort_key)
+        ends = [one.partition_before, None if before is None else end(first or "", before, literal)]
+        bounds = [bound for bound in ends if bound is not None]
+        ranges = [NewRange(WHOLE_TABLE, start or None, min(bounds, key=sort_key, default=None))]
     return TreatedQuery(tuple(ranges), ordered=False, scan=NewRange(WHOLE_TABLE) in ranges)
 
 

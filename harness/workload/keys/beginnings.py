@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from harness.model.entity import sort_key
 from harness.workload.keys.template import DATE, PERIODS, Function, Reference, next_period
 
 _DIGIT = re.compile(r"[0-9]")
@@ -69,6 +70,20 @@ def after(prefix: str) -> str | None:
         if code != 0x10000 or prefix[place] != "\uffff":
             return prefix[:place] + chr(code)
     return None
+
+
+def end(first: str, before: str, literal: str) -> str | None:
+    """The end of the keys that are one of a range and ``literal``, whatever follows."""
+    found = before
+    for length in range(len(before)):
+        # `before` begins with this one, which may be followed by what sorts behind the rest of it.
+        begun = before[:length]
+        if sort_key(begun) >= sort_key(first):
+            behind = after(begun + literal)
+            if behind is None:
+                return None
+            found = max(found, behind, key=sort_key)
+    return found
 
 
 def of_range(first: str | None, before: str | None) -> Beginning:

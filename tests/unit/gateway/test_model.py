@@ -408,3 +408,17 @@ def test_retries_in_a_second_without_traffic_meet_the_limit_of_their_partition()
     passage = storage.passage(1, 2)
     rules = [passage.admit(("table", "hot"), 100, 100, 1.5) for _ in range(30)]
     assert rules.count("partition") == 20
+
+
+def test_partitions_that_are_read_in_vain_do_not_split_a_range() -> None:
+    """They have no rows, and no query ends between them."""
+    storage = Model(GatewayLimits(), 0.0).storage
+    assert storage is not None
+    keys = [f"k{number:02}" for number in range(20)]
+    storage.serve(Demand({("table", key): 0 for key in keys}, 0, scans=True), 0, 1, {})
+    passage = storage.passage(1, 2)
+    assert {passage.admit(("table", key), 1, 0, 1.5) for key in keys} == {""}
+    assert {storage.admit("table", key, 1, 2.5, -1) for key in keys} == {""}
+    assert not storage.borders("table", "", None)
+    assert {passage.admit(("table", key), 1, 1, 1.6) for key in keys} == {""}
+    assert storage.borders("table", "", None)

@@ -129,6 +129,17 @@ def rewritten(one: NewRange) -> str:
     )
 
 
+@pytest.mark.parametrize(
+    ("behind", "before"), [("-{row_key:bucket4}", "2026-11-10"), ("_{row_key:day}", "2026-11-1`")]
+)
+def test_a_range_of_partitions_ends_where_the_recorded_one_did(behind: str, before: str) -> None:
+    """If what is behind a key sorts below it; else behind the keys that the bound begins with."""
+    template = scheme({"keys": {"partition_key": "{partition_key}" + behind}})
+    query = TracedQuery("2026-11-03", "2026-11-10")
+    [one] = treated(template, "t", WHOLE_TABLE, query).ranges
+    assert one == NewRange(WHOLE_TABLE, "2026-11-03", before)
+
+
 @given(st.sampled_from((*SCHEMES, *BEGINNINGS)), TABLES, PARTITIONS, QUERIES)
 def test_a_query_finds_under_new_keys_what_it_found(
     content: dict[str, Any], rows: set[Key], partition: str, query: TracedQuery
