@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from harness.measure.counts.snapshot import answer_named
+from harness.measure.counts.snapshot import answer_named, page_words
 from harness.measure.record.record import LoadingPart, RunRecord
 from harness.model.figures import agreed, counted, listed, number, per_operation, percent, some
+from harness.model.operation import Kind
 from harness.model.outcome import THROTTLING_STATUSES, Outcome, is_throttling, outcome_of
 
 
@@ -81,7 +82,9 @@ def attempts_words(record: RunRecord) -> tuple[str, str]:
     ended = counts.attempts - in_flight
     each = ended / counts.operations if counts.operations else 0.0
     requests = f"{counted(ended, 'attempt')} for {counted(counts.operations, 'operation')}"
-    requests += f" ({per_operation(each)} per operation)"
+    queries = any(part.type == Kind.QUERY for part in record.operations)
+    pages = page_words(record.attempts_by_status, counts.operations + counts.in_flight) * queries
+    requests += f" ({per_operation(each)} per operation{pages})"
     if counts.in_flight:
         operations = counted(counts.in_flight, "operation")
         requests += f"; {f'{in_flight:,} more for ' * bool(in_flight)}{operations} still in flight"

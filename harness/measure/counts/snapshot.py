@@ -38,7 +38,7 @@ from harness.measure.record.measured import (
 )
 from harness.measure.record.over_time import HeatPart, LatencyCoursePart
 from harness.model.operation import Kind
-from harness.model.outcome import AttemptKey, Outcome, Scope, throttled_of
+from harness.model.outcome import AttemptKey, Outcome, Scope, outcome_of, throttled_of
 from harness.model.services import service_beside
 from harness.model.services.service import Service, Targets
 from harness.model.target import Throughput
@@ -277,6 +277,17 @@ def answer_named(name: str) -> tuple[int, str]:
     """Status and error code of a name of `attempts_by_status`; 0 and the name if it was none."""
     status, _, rest = name.partition(" ")
     return (int(status), rest.partition(" ")[0]) if status.isdecimal() else (0, name)
+
+
+def page_words(attempts: Mapping[str, int], operations: int) -> str:
+    """Behind attempts per operation, that not all further ones are retries; empty where all may be.
+
+    An operation is served once, and each further page of its query again. Names are those of
+    `attempts_by_status`.
+    """
+    answers = ((outcome_of(*answer_named(name)), count) for name, count in attempts.items())
+    served = sum(count for outcome, count in answers if not outcome.failed)
+    return ", further pages of queries included" if served > operations else ""
 
 
 def rates_of(seconds: PerSecond, start: int, end: int) -> RatesPart:

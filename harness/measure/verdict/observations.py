@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from harness.measure.counts.generator import BUSY_PERCENT
-from harness.measure.counts.snapshot import CountedAccount, Snapshot
+from harness.measure.counts.snapshot import (
+    CountedAccount,
+    Snapshot,
+    attempts_by_status,
+    page_words,
+)
 from harness.measure.record.findings import GapPart, SilencesPart, StallPart
 from harness.measure.record.measured import CapacityPart
 from harness.measure.verdict.evidence import Evidence, best_over, named, of_one_partition
@@ -292,7 +297,11 @@ def _throttled(evidence: Evidence) -> Iterator[str]:
         yield f"account {whose.name} answered {by}"
     if (most := evidence.most_throttled) is not None and most.throttled:
         tries = most.attempts_per_operation
-        each = "" if tries is None else f", with {per_operation(tries)} attempts per operation"
+        pages = page_words(attempts_by_status(most.attempts), most.operations)
+        pages *= bool(evidence.queries)
+        each = (
+            "" if tries is None else f", with {per_operation(tries)} attempts per operation{pages}"
+        )
         yield f"{named(most)}: {percent(most.throttled_ratio)} of the attempts were throttled{each}"
     if cut := snapshot.counts.waits_cut:
         yield (

@@ -23,6 +23,7 @@ from harness.measure.record.record import EntityPart, RunRecord
 from harness.model.errors import printable
 from harness.model.figures import milliseconds, number, of_core, percent
 from harness.model.operation import WHOLE_TABLE
+from harness.report.answers import attempts_words
 from harness.report.columns import best_over
 from harness.report.compare.measures import MEASURES
 from harness.report.export import markdown as gfm
@@ -362,3 +363,23 @@ def test_what_writes_took_on_the_wire_is_a_bound_where_only_the_sum_is_known() -
     for stored, words in ((1024, "about 972 B"), (0, "at most 972 B")):
         record = altered(RECORD, entity=EntityPart(stored_bytes=stored, wire_bytes=972))
         assert f"{words} on the wire" in markdown(record)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers", "said"),
+    [
+        (
+            "query",
+            {"200": 300},
+            "300 attempts for 100 operations (3.000 per operation, further pages",
+        ),
+        ("query", {"200": 100, "503 ServerBusy partition": 200}, "(3.000 per operation)"),
+        ("insert", {"204": 300}, "(3.000 per operation)"),
+    ],
+)
+def test_pages_are_no_retries(kind: str, answers: dict[str, int], said: str) -> None:
+    """Where more attempts were served than there were operations, queries had further pages."""
+    counts = {"operations": 100, "attempts": 300, "attempts_in_flight": 0, "in_flight": 0}
+    operations = (altered(RECORD.operations[0], type=kind),)
+    record = altered(RECORD, counts=counts, operations=operations, attempts_by_status=answers)
+    assert said in attempts_words(record)[0]
