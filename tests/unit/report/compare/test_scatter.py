@@ -16,7 +16,7 @@ from harness.report.compare.measures import of_key, of_quantile, of_ratio
 from tests.support.records import altered, course, kept, subjects, with_heat
 
 RECORD = kept()
-PAIRS = 40
+PAIRS = 20
 
 
 def bursts(rng: random.Random, seconds: int, alike: float) -> list[float]:
@@ -34,7 +34,7 @@ def simulated(rng: random.Random, *, rate: float = 1.0, slower: float = 1.0) -> 
     throttled = [20 * one for one in bursts(rng, 40, 0.4)]
     rows = [[0] * 40 for _ in range(40)]
     for second, busy in enumerate(bursts(rng, 40, 0.4)):
-        for _ in range(200):
+        for _ in range(100):
             latency_ms = slower * 5 * busy * rng.lognormvariate(0, 0.5)
             rows[min(39, max(0, math.ceil(10 * math.log10(latency_ms or 1))))][second] += 1
     mean = sum(rates) / 40

@@ -23,6 +23,8 @@ KEYS = {
     "of both keys": {"partition_key": "{partition_key+row_key:hash1}"},
     "parts": {"partition_key": "{row_key:first9}-{partition_key:lower}"},
 }
+A_PARTITION_EACH = ("the RowKey", "parts")
+"""Under these a query of the log goes over thousands of partitions, which takes a minute."""
 COUNTS = ("operations", "unknown", "unmatched", "transactions", "split", "queries", "spread")
 
 
@@ -46,7 +48,10 @@ def test_screened_schemes_are_as_calculated(name: str) -> None:
     screening divides what a query scans exactly, a calculation by whole entities. A screening does
     not count what widened queries scan besides."""
     folder = EXAMPLES / name
-    schemes = [parse_scheme(one, {"keys": keys}, one) for one, keys in KEYS.items()]
+    left_out = A_PARTITION_EACH if name == "append-only-log" else ()
+    schemes = [
+        parse_scheme(one, {"keys": keys}, one) for one, keys in KEYS.items() if one not in left_out
+    ]
     schemes += [read_scheme(path) for path in sorted(folder.glob("*.toml"))]
     trace = Trace(folder / f"{name}.parquet")
     exact = what_if(trace, schemes, GatewayLimits(), name=name, limits_name="published").schemes
