@@ -74,6 +74,7 @@ SLOWEST = (
     "tests/swarm/test_scanned.py",
     "tests/swarm/test_profiles.py",
     "tests/swarm/test_situations.py",
+    "tests/swarm/test_search.py",
     "tests/browser/test_web_ui.py",
     "tests/browser/test_heat_maps.py",
     "tests/swarm/test_startup.py",

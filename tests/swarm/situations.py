@@ -61,14 +61,21 @@ class Situation(Truth):
 
     Attributes:
         cause: Makes the situation by real parts.
-        alone: True if nothing else may use the machine meanwhile.
+        alone: True if the machine has to have time meanwhile.
+        busy: True if it keeps the machine busy itself, so that nothing else goes on meanwhile.
         idle: True if a machine that others keep busy leads to another conclusion.
     """
 
     name: str
     cause: Cause
     alone: bool = False
+    busy: bool = False
     idle: bool = False
+
+    @property
+    def group(self) -> object:
+        """Equal for situations that may go on at the same time."""
+        return self.name if self.busy else self.alone
 
 
 def service(*rules: dict[str, Any], options: tuple[str, ...] = conditions()) -> Cause:
@@ -346,6 +353,7 @@ SITUATIONS = [
         conditions=(None, True, True),
         exit_code=3,
         alone=True,
+        busy=True,
     ),
     Situation(
         name="the endpoint stops for 0.8 s of every second, and holds the rate",
@@ -377,6 +385,7 @@ SITUATIONS = [
         conditions=(True, None),
         exit_code=3,
         alone=True,
+        busy=True,
     ),
     Situation(
         name="a watched application scans its table, and a server throttles it",
@@ -392,5 +401,6 @@ SITUATIONS = [
         first_screen=("Latencies are only upper bounds: the machine was",),
         never=("was the limit",),
         alone=True,
+        busy=True,
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gevent
@@ -25,23 +25,29 @@ BY_NAME = {situation.name: situation for situation in SITUATIONS}
 
 
 class Plays:
-    """Plays situations, some at once, each once."""
+    """Plays situations, some at once, each once.
 
-    def __init__(self, stress: Stress, azurite: AzuriteProcess, folder: Path) -> None:
+    Args:
+        asked: Those that tests ask for.
+    """
+
+    def __init__(
+        self, stress: Stress, azurite: AzuriteProcess, folder: Path, asked: Sequence[Situation]
+    ) -> None:
         self._stress = stress
         self._azurite = azurite
         self._folder = folder
+        self._asked = asked
         self._room = gevent.lock.Semaphore(AT_ONCE)
         self._playing: dict[str, gevent.Greenlet] = {}
 
-    def begin(self, situation: Situation) -> None:
-        """Play it as soon as there is room."""
-        if situation.name not in self._playing:
-            self._playing[situation.name] = gevent.spawn(self._play, situation)
-
     def __getitem__(self, situation: Situation) -> Played:
-        """What became of it."""
-        self.begin(situation)
+        """What became of it. It is begun with the others of its group, when all before are over."""
+        if situation.name not in self._playing:
+            gevent.joinall(list(self._playing.values()))
+            for one in self._asked:
+                if one.group == situation.group:
+                    self._playing[one.name] = gevent.spawn(self._play, one)
         played: Played = self._playing[situation.name].get()
         return played
 
@@ -69,14 +75,11 @@ def plays(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[Plays]:
-    """The situations that were asked for, begun at once unless they need the machine alone."""
-    made = Plays(stress, azurite, tmp_path_factory.mktemp("situations"))
-    for item in request.session.items:
-        called = getattr(item, "callspec", None)
-        if item.path == request.path and called is not None:
-            situation = BY_NAME[called.params["name"]]
-            if not situation.alone:
-                made.begin(situation)
+    """The situations that were asked for."""
+    items = (item for item in request.session.items if item.path == request.path)
+    called = (getattr(item, "callspec", None) for item in items)
+    asked = [BY_NAME[one.params["name"]] for one in called if one is not None]
+    made = Plays(stress, azurite, tmp_path_factory.mktemp("situations"), asked)
     yield made
     made.end()
 
