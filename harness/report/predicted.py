@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.measure.record.findings import PredictionPart
+from harness.measure.record.measured import ABOUT
 from harness.measure.record.record import RunRecord, share_sign
 from harness.model.figures import percent
 from harness.profile.checks.prediction import KeyRanges
@@ -57,10 +58,14 @@ def predicted_shares(record: RunRecord) -> tuple[Predicted, ...]:
     place = prediction.hottest_range
     if place is not None and prediction.range_count > 1:
         ranges = KeyRanges(prediction.ranges)
-        inside = sum(share for key, share in measured.items() if ranges.of(key) == place)
-        known = None if record.partitions_folded is not None else inside
+        inside = [key for key in parts if ranges.of(key) == place]
+        known = (
+            None if record.partitions_folded is not None else sum(map(measured.__getitem__, inside))
+        )
+        signs = {share_sign(record, parts[key]) for key in inside} - {""}
+        sign = signs.pop() if len(signs) == 1 else ABOUT * bool(signs)
         name = f"keys {range_words(prediction, place)}"
-        shares.append(Predicted(name, prediction.hottest_range_share, known))
+        shares.append(Predicted(name, prediction.hottest_range_share, known, sign))
     return tuple(shares)
 
 

@@ -228,9 +228,10 @@ def test_request_units_stand_beside_predicted_request_units() -> None:
 
 
 def test_queries_over_several_partitions_are_in_no_range() -> None:
-    """Their name sorts before all keys."""
-    _, keys = predicted_shares(record({"/": 50.0, "a": 15.0, "b": 25.0, "z": 10.0}))
-    assert keys.sentence == "keys a to b: 70% predicted, 40% measured"
+    """Their name sorts before all keys; what they scanned may be of any, so others are bounds."""
+    partition, keys = predicted_shares(record({"/": 50.0, "a": 15.0, "b": 25.0, "z": 10.0}))
+    assert partition.sentence == "partition b: 40% predicted, ≥25% measured"
+    assert keys.sentence == "keys a to b: 70% predicted, ≥40% measured"
 
 
 def test_what_a_record_cannot_tell_is_not_claimed() -> None:
