@@ -88,8 +88,12 @@ def fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
         yield process
 
 
+@pytest.mark.long
 def test_a_generators_ceiling_is_not_the_partitions(stress: Stress, fast: GatewayProcess) -> None:
-    """Where others burn the generator's core, the result is "at least", and names the generator."""
+    """Where others burn the generator's core, the result is "at least", and names the generator.
+
+    Bounds: about 25 s, in which one core is burnt.
+    """
     process = stress(
         *(*FIND, *SHORT, "-H", fast.url, "-u", "50"),
         # The first rate needs little of a core, the second one more than is left of it.

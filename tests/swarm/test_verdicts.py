@@ -7,7 +7,6 @@ test_situations.py.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -69,27 +68,6 @@ def test_users_that_wait_are_too_few_or_the_endpoint_is_at_its_capacity(
     assert (verdict.result, verdict.limited_by) == ("endpoint_limited", limited_by), verdict
     assert process.record.service_ms is not None
     assert process.record.service_ms.p50 > 100
-
-
-def test_a_504_is_throttling(stress: Stress, proxy_to: Callable[..., Proxy]) -> None:
-    """A fifth of the point queries is answered so, by what may be a proxy on the way."""
-    turn = itertools.count()
-
-    def answer(seen: Seen) -> bytes | None:
-        entity = seen.method == "GET" and "RowKey=" in seen.path
-        late = entity and next(turn) % 5 == 0
-        return b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 4\r\n\r\nbusy" if late else None
-
-    process = stress(
-        *(*QUICK, "--set", "retry.strategy=none", "--set", "load.max_entities_per_s=100"),
-        *("-H", proxy_to(answer=answer).url),
-    )
-    process.wait()
-    record = process.record
-    assert (record.verdict.result, record.verdict.limited_by) == ("throttled", "unknown")
-    assert record.attempts_by_status["504 partition"] == record.throttled["partition"]
-    assert any("504 as 503" in advice.text for advice in record.verdict.advice)
-    assert any("a proxy on the way" in sentence for sentence in record.verdict.evidence)
 
 
 LATE = '''

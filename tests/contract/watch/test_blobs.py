@@ -78,37 +78,6 @@ def test_blobs_are_counted_beside_tables_and_queues(
     assert "(blobs)/orders/log" in watching.stderr
 
 
-def test_throttled_blobs_are_told_apart(watch: Callable[..., Any], tmp_path: Path) -> None:
-    """The verdict on tables is as it would be without them, and says what was throttled beside.
-
-    Bounds: about ten seconds.
-    """
-    limits = tmp_path / "limits.toml"
-    limits.write_text(NO_LIMITS + "[faults]\nerror_503 = 0.5\n", encoding="utf-8")
-    program = (
-        "import os, time\n"
-        "from azure.core.exceptions import HttpResponseError\n"
-        "from azure.storage.blob import BlobServiceClient, LinearRetry\n"
-        "text = os.environ['AZURE_STORAGE_CONNECTION_STRING']\n"
-        "retry = LinearRetry(backoff=0, retry_total=3, random_jitter_range=0)\n"
-        "with BlobServiceClient.from_connection_string(text, retry_policy=retry) as blobs:\n"
-        "    container = blobs.create_container('logs')\n"
-        "    until = time.monotonic() + 6\n"
-        "    while time.monotonic() < until:\n"
-        "        try:\n"
-        "            container.upload_blob('a', b'x', overwrite=True)\n"
-        "        except HttpResponseError:\n"
-        "            pass\n"
-        "        time.sleep(0.05)\n"
-    )
-    watching = watch("--limits", str(limits), "--", sys.executable, "-c", program)
-    assert watching.end() == 0, watching.stderr
-    verdict = watching.record["verdict"]
-    assert verdict["result"] == "no_target"
-    assert verdict["sentence"].startswith("No target: the documents name none for blobs.")
-    assert verdict["sentence"].endswith("%). No limit of blobs is known.")
-
-
 def test_blobs_of_an_account_and_key_pass_the_proxy(watch: Callable[..., Any]) -> None:
     """Requests are signed anew, checksums hold, and a copy finds its source behind the gateway.
 

@@ -15,7 +15,7 @@ from tests.support.known_keys import KNOWN, LIMITS, KnownApplication, record_kno
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "advise.md"
 MARKS = {
-    **dict.fromkeys(("log by day", "hot row", "even load"), ()),
+    **dict.fromkeys(("hot row", "even load"), ()),
     **dict.fromkeys(
         ("hot tenant", "readings by device", "time too fine", "one of three"),
         (pytest.mark.long, pytest.mark.thorough),
