@@ -167,7 +167,7 @@ def setup(record: RunRecord) -> list[tuple[str, str]]:
         load += f", at most {number(cap)} {unit.rate} in total"
     entity = record.entity
     bound = "about" if entity.stored_bytes else "at most"
-    size = f"{bound} {entity.wire_bytes:,} B on the wire"
+    size = f"{bound} {entity.wire_bytes:,} B on the wire" if entity.wire_bytes else "none written"
     if entity.stored_bytes:
         size = f"{entity.stored_bytes:,} B stored, {size}"
     if entity.content_bytes:

@@ -50,6 +50,7 @@ class SeriesPoint:
 
     Attributes:
         unsuccessful: Operations that did not succeed. Not all of them failed: see `Outcome.failed`.
+        unchanged: Those of them that are writes with a regular answer, such as 404.
         charges: Request units, in hundredths.
         costliest: Those of the partition with the highest RU/s.
         backing_off_us: Microseconds that operations done in this second waited before retries.
@@ -64,6 +65,7 @@ class SeriesPoint:
     unsuccessful: int
     attempts: int
     throttled_by_status: Mapping[int, int]
+    unchanged: int = 0
     waiting: int = 0
     dropped: int = 0
     retrying: int = 0

@@ -292,6 +292,7 @@ class KindTally:
 SERIES = (
     "operations",
     "unsuccessful",
+    "unchanged",
     "attempts",
     "waiting",
     "dropped",
@@ -428,6 +429,8 @@ class Tally:
         add_counts(kind.outcomes, {outcome: number})
         if not outcome.succeeded:
             series["unsuccessful"].add_all(seconds, columns["operations"])
+        if outcome.regular and not kind.kind.reads:
+            series["unchanged"].add_all(seconds, columns["operations"])
         if estimated:
             counts.entities_estimated += 0 if kind.kind.untargeted else entities
             kind.entities_estimated += entities

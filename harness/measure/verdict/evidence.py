@@ -187,10 +187,14 @@ class Evidence:
 
     @property
     def held_ratio(self) -> float | None:
-        """Achieved rate over wanted rate; None without a wanted rate or a measurement."""
+        """Achieved rate over wanted rate; None without a wanted rate or a measurement.
+
+        A write that changes nothing has no entity count, and is paced as one entity.
+        """
         if self.wanted_per_s is None or self.length_s <= 0:
             return None
-        return self.achieved_per_s / self.wanted_per_s
+        unchanged = sum(point.unchanged for point in self._inside) / self.length_s
+        return (self.achieved_per_s + unchanged) / self.wanted_per_s
 
     @property
     def latency_s(self) -> float | None:

@@ -60,8 +60,11 @@ def throttling_of(
     throttled = [point.throttled > 0 for point in loaded]
     stretches = _runs(throttled, ends=[bool(point.attempts) for point in loaded])
     # A query that finds nothing succeeds without an entity. A point query that finds nothing counts
-    # an entity without success. Both were served.
-    succeeded = [point.entities > 0 or point.operations > point.unsuccessful for point in loaded]
+    # an entity without success. Both were served, and so was a delete of a row that is not there.
+    succeeded = [
+        point.entities > 0 or point.operations > point.unsuccessful - point.unchanged
+        for point in loaded
+    ]
     failing = [
         point.attempts > 0 and not fine for point, fine in zip(loaded, succeeded, strict=True)
     ]

@@ -159,6 +159,8 @@ def test_sums_agree_with_each_other(results: list[Result], cap: int) -> None:
     assert snapshot.reads_per_s + snapshot.writes_per_s == pytest.approx(rate)
     failed = sum(not one.outcome.succeeded for one in results)
     assert sum(point.unsuccessful for point in snapshot.series) == failed
+    unchanged = sum(one.outcome.regular and not one.operation.kind.reads for one in results)
+    assert sum(point.unchanged for point in snapshot.series) == unchanged
     assert sum(point.operations for point in snapshot.series) == len(results)
     throttled = sum(one.throttled for each in results for one in each.attempts)
     assert snapshot.throttled == throttled

@@ -8,16 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measure.counts.ledger import Ledger
 from harness.measure.counts.snapshot import CountedPartition, SeriesPoint, partition_part
 from harness.measure.counts.tally import PartitionTally
 from harness.measure.record.findings import GapPart, ThrottlingPart
 from harness.measure.record.measured import CapacityPart, MachineLoadPart
 from harness.measure.verdict.observations import gap_words, stall_words
 from harness.measure.verdict.throttling import MOST_GAPS, throttling_of
+from harness.model.operation import Kind, Operation
+from harness.model.outcome import Attempt, Outcome
 from harness.model.services.service import ENTITIES
 from harness.report.headline import headline
 from tests.support.evidence import evidence, generator, recorded, snapshot_of
 from tests.support.records import altered
+from tests.support.results import done
 
 START = 1_700_000_000
 
@@ -26,8 +30,8 @@ def series(seconds: str) -> list[SeriesPoint]:
     """A second a letter.
 
     s: all succeeds; t: a part is throttled; x: all is throttled; f: all fails otherwise; n: a
-    look-up that finds nothing; e: a query that succeeds with nothing; h: half of the rate;
-    a blank: nothing is attempted.
+    look-up that finds nothing; e: a query that succeeds with nothing; d: a delete of what is not
+    there; h: half of the rate; a blank: nothing is attempted.
     """
     points = []
     for place, letter in enumerate(seconds):
@@ -38,7 +42,8 @@ def series(seconds: str) -> list[SeriesPoint]:
                 second=START + place,
                 entities=entities,
                 operations=0 if letter == " " else 10,
-                unsuccessful=10 if letter in "xfn" else 0,
+                unsuccessful=10 if letter in "xfnd" else 0,
+                unchanged=10 if letter == "d" else 0,
                 attempts=0 if letter == " " else 20,
                 throttled_by_status={503: throttled, 500: 0, 504: 0, 429: 0},
             )
@@ -97,8 +102,9 @@ def test_stretches(
         ("ssxx   ", [(2, 2, None)]),
         # Nothing was there before it, so that nothing can be reached again.
         ("xxss", [(0, 2, None)]),
-        # Look-ups that find nothing and queries that find nothing were answered.
+        # Look-ups, queries and deletes that find nothing were answered.
         ("ssnnss", []),
+        ("ssddss", []),
         ("sseess", []),
         # Two gaps.
         ("ssxsssfs", [(2, 1, 1), (6, 1, 1)]),
@@ -245,6 +251,23 @@ def test_only_a_busy_generator_could_send_hardly_more() -> None:
         notes = recorded(throttled).verdict.footnote
         assert "upper bounds" in notes
         assert ("hardly more could be sent" in notes) == said
+
+
+def test_writes_that_change_nothing_are_load_that_was_served() -> None:
+    """Deletes of absent rows were sent as often as was asked: neither users nor endpoint lacked."""
+    ledger = Ledger()
+    ledger.open_window(START, START + 10)
+    gone = Attempt(status=404, error_code="ResourceNotFound", sent_s=START, latency_s=0.004)
+    for number in range(1000):
+        delete = Operation(kind=Kind.DELETE, partition_key="p0")
+        at_s = START + number / 100
+        result = done(delete, at_s, 0.004, attempts=(gone,), outcome=Outcome.NOT_FOUND, entities=0)
+        ledger.add(result)
+    snapshot = ledger.snapshot(start=START, end=START + 10)
+    busy = generator(machine_busy_share=1.0)
+    record = recorded(evidence(snapshot, wanted_per_s=100.0, generator=busy))
+    assert (record.verdict.result, record.verdict.limited_by) == ("within_target", "load")
+    assert record.throttling.gaps == ()
 
 
 @pytest.mark.parametrize(
