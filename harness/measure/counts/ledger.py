@@ -44,8 +44,8 @@ _LONGEST_NOTE_S = 10
 _TOGETHER = 64
 """Results are counted in batches of this size, or fewer if one is large."""
 _LARGE_BYTES = 65_536
-_Place = tuple[str, str, int, bool, Outcome, bool]
-"""Partition, label, UTC second, whether it is measured, outcome, and whether it is an estimate."""
+_Place = tuple[int, str, int, bool, Outcome, bool]
+"""Row, label, UTC second, whether it is measured, outcome, and whether it is an estimate."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class Ledger:
         if not self._added:
             return
         results, self._added = self._added, []
-        tally, whole = self._tally, self._delta
+        tally, whole, rows = self._tally, self._delta, self._rows
         start, end = self._window
         groups: dict[_Place, ResultGroup] = {}
         attempts: dict[int, int] = {}
@@ -190,14 +190,12 @@ class Ledger:
             operation, done_s = result.operation, result.done_s
             key, second, in_window = operation.partition, int(done_s), start <= done_s < end
             label = tally.label_of(operation.label, operation.kind)
-            place = key, label, second, in_window, result.outcome, result.estimated
+            row = rows.get(key) or self._row(key, done_s)
+            place = id(row), label, second, in_window, result.outcome, result.estimated
             group = groups.get(place)
             if group is None:
-                row = self._rows.get(key)
-                if row is None:
-                    row = self._row(key, done_s)
                 group = groups[place] = ResultGroup(row)
-            group.add(result)
+            group.add(key, result)
             unreported = (
                 result.attempts if not result.reported else result.attempts[result.reported :]
             )
@@ -207,26 +205,18 @@ class Ledger:
                     slot_from, slot_until = self._note_answer(attempt)
                 moment = int(ended_s)
                 attempts[moment] = attempts.get(moment, 0) + 1
-                group.row.add_attempt(attempt, moment)
+                row.add_attempt(attempt, moment)
                 if charge := attempt.request_charge:
                     charges[label, moment] = charges.get((label, moment), 0) + charge
                 if attempt.status >= 300 or attempt.error_code:
                     self._count_refused(operation, attempt, moment)
         merged: dict[_Place, ResultGroup] = {}
-        for (key, label, second, in_window, outcome, estimated), group in groups.items():
+        for (_, label, second, in_window, outcome, estimated), group in groups.items():
             group.row.add(label, second, group, in_window)
-            if group.entities:
-                whole.heat.add(
-                    key,
-                    second,
-                    group.entities,
-                    group.written,
-                    group.moved,
-                    group.took_us,
-                    group.with_entities,
-                )
-            self._weights.access(key, group.entities)
-            place = "", label, second, in_window, outcome, estimated
+            for key, cell in group.cells.items():
+                self._weights.access(key, cell[0])
+            whole.heat.add(second, group.cells)
+            place = 0, label, second, in_window, outcome, estimated
             if place in merged:
                 merged[place].extend(group)
             else:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from harness.measure.counts.heatmap import PartitionCells, count_operation
 from harness.measure.counts.latency import Latencies
 from harness.measure.counts.time_course import MostPerSecond, PerSecond, Slots
 from harness.model.operation import FOLDED, Kind
@@ -198,27 +199,25 @@ class PartitionTally(AnswerTally):
 
 
 class ResultGroup:
-    """Results that differ in nothing but their amounts and latencies, to be counted together.
+    """Results of a row that differ in nothing but amounts, latencies and partitions.
 
-    Where most are of one partition, counting each by itself would take half as long again.
+    They are counted together: counting each by itself would take half as long again.
 
     Attributes:
-        with_entities: How many of them have entities.
-        written: Their entities, if they are writes.
-        moved: Bytes in both directions, and
-        took_us: service latency of those with entities.
+        cells: For the heat map, those with entities.
     """
 
-    entities = with_entities = written = moved = took_us = 0
+    entities = 0
 
     def __init__(self, row: PartitionTally) -> None:
         self.row = row
+        self.cells: PartitionCells = {}
         self.results: list[Result] = []
         self.service_s: list[float] = []
         self.response_s: list[float] = []
 
-    def add(self, result: Result) -> None:
-        """Add a result of the partition that ``row`` counts."""
+    def add(self, key: str, result: Result) -> None:
+        """Add a result of a partition that ``row`` counts."""
         entities, service_s = result.entities, result.service_s
         self.results.append(result)
         self.service_s.append(service_s)
@@ -226,14 +225,12 @@ class ResultGroup:
             self.response_s.append(result.done_s - result.due_s)
         if entities:
             self.entities += entities
-            self.with_entities += 1
-            if not result.operation.kind.reads:
-                self.written += entities
-            self.moved += result.bytes_sent + result.bytes_received
-            self.took_us += int(service_s * 1e6 + 0.5)
+            written = 0 if result.operation.kind.reads else entities
+            moved, took_us = result.bytes_sent + result.bytes_received, int(service_s * 1e6 + 0.5)
+            count_operation(self.cells, key, entities, written, moved, took_us)
 
     def extend(self, other: ResultGroup) -> None:
-        """Add the results and latencies of another partition."""
+        """Add the results and latencies of another row."""
         self.results += other.results
         self.service_s += other.service_s
         self.response_s += other.response_s

@@ -55,7 +55,7 @@ def test_ranges_add_up_to_what_was_counted(counted: list[tuple[str, int, int]], 
     """However keys are gathered, all rates together are the rate of the same seconds."""
     made = HeatMap()
     for key, second, entities in counted:
-        made.add(key, START + second, entities)
+        made.add_second(START + second, {key: entities})
     view = made.view()
     assert view is not None
     rates = view.rates(START + until, OVER_S)

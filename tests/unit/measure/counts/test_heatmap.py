@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from harness.measure.counts.heatmap import MOST_RANGES, HeatMap
+from harness.measure.counts.heatmap import MOST_RANGES, HeatMap, PartitionCells, count_operation
 from harness.measure.counts.time_course import MOST_COLUMNS
 from harness.measure.record.over_time import HeatPart
 from harness.model.operation import WHOLE_TABLE
@@ -55,7 +55,7 @@ def view_of(design: KeyDesign) -> HeatPart:
     for second in range(SECONDS):
         workers = (HeatMap(), HeatMap())
         for number, operation in enumerate(itertools.islice(inserts, PER_S)):
-            workers[number % 2].add(operation.partition, START + second, 1)
+            workers[number % 2].add_second(START + second, {operation.partition: 1})
         for worker in workers:
             master.merge(over_the_wire(worker))
         # Somebody looks on now and then.
@@ -106,7 +106,7 @@ def test_few_partitions_have_a_row_each() -> None:
     """Up to 64 keys are told apart, however little one of them has."""
     heat = HeatMap()
     for number in range(MOST_RANGES):
-        heat.add(f"p{number:02d}", START, 1 if number else 10_000)
+        heat.add_second(START, {f"p{number:02d}": 1 if number else 10_000})
     view = heat.view()
     assert view is not None
     assert [(row.first, row.last) for row in view.ranges] == [
@@ -122,7 +122,7 @@ def test_edges_stay_where_a_load_stays_as_it_is() -> None:
     def load(seconds: range) -> set[str]:
         for second in seconds:
             for _ in range(200):
-                heat.add(f"p{rng.randrange(1000):03d}", START + second, 1)
+                heat.add_second(START + second, {f"p{rng.randrange(1000):03d}": 1})
         view = heat.view()
         assert view is not None
         return {row.first for row in view.ranges}
@@ -135,7 +135,7 @@ def test_queries_over_several_partitions_have_a_row_for_each_table() -> None:
     """They are in no place of key order, and come first."""
     heat = HeatMap()
     for key in ("b", WHOLE_TABLE, f"Orders/{WHOLE_TABLE}", "a"):
-        heat.add(key, START, 7)
+        heat.add_second(START, {key: 7})
     view = heat.view()
     assert view is not None
     assert [row.first for row in view.ranges] == [WHOLE_TABLE, f"Orders/{WHOLE_TABLE}", "a", "b"]
@@ -145,8 +145,13 @@ def test_reads_writes_bytes_and_latencies_are_layers() -> None:
     """Each cell has the entities written, the bytes, and the mean latency, also when merged; a
     partition that is only refused has its row all the same."""
     heat, master = HeatMap(), HeatMap()
-    heat.add("a", START, 1, transferred=900, took_us=2000)
-    heat.add("a", START, 3, written=3, transferred=100, took_us=4000)
+    cells: PartitionCells = {}
+    count_operation(cells, "a", 1, written=0, transferred=900, took_us=2000)
+    heat.add(START, cells)
+    again: PartitionCells = {}
+    for entities in (1, 2):
+        count_operation(again, "a", entities, entities, transferred=50, took_us=3500)
+    heat.add(START, again)
     heat.add_throttled("b", START + 1)
     master.merge(over_the_wire(heat))
     master.merge(over_the_wire(heat))
@@ -169,7 +174,7 @@ def test_columns_double_when_all_are_taken() -> None:
     """A long run has as many columns as a short one, each of whole seconds, none lost."""
     heat = HeatMap()
     for second in range(1000):
-        heat.add("a", START + second, 1)
+        heat.add_second(START + second, {"a": 1})
     view = heat.view()
     assert view is not None
     assert view.width_s == 16
@@ -185,8 +190,8 @@ def test_many_keys_take_no_more_memory_than_few() -> None:
     rng = random.Random(2)
     heat = HeatMap()
     for number in range(100_000):
-        heat.add(f"{rng.getrandbits(64):016x}", START + number // 5000, 1)
-    heat.add(WHOLE_TABLE, START, 1)
+        heat.add_second(START + number // 5000, {f"{rng.getrandbits(64):016x}": 1})
+    heat.add_second(START, {WHOLE_TABLE: 1})
     heat.settle()
     sent = TypeAdapter(HeatMap).dump_python(heat)
     assert len(sent["_bands"]) + len(sent["_tables"]) <= 258
@@ -220,7 +225,7 @@ def test_sums_are_the_same_in_any_order(
         if refused:
             heat.add_throttled(key, START + second)
         else:
-            heat.add(key, START + second, entities)
+            heat.add_second(START + second, {key: entities})
     rng.shuffle(deltas)
     master = HeatMap()
     for delta in deltas:
