@@ -186,6 +186,24 @@ def test_what_lost_answers_were_charged_is_a_line_of_its_own() -> None:
     assert lines["request units of lost answers"] == ["14.30"]
 
 
+def test_a_row_of_an_earlier_run_that_was_folded_is_no_request_of_this_one() -> None:
+    """A gateway that serves run after run has rows for some partitions only."""
+    refused = {"requests": 3, "exact": True, "sent": "503", "result": "refused", "rule": "account"}
+    before = [{"table": "Earlier", "partition": "p", **refused}]
+    after = [{**before[0], "table": "", "partition": "(other)", "requests": 5}]
+    page = FoundPage(json.dumps({"counts": before, "moves": []}))
+    rehearsal = Rehearsal(cast(GatewayProcess, page), GATEWAY, "Run", [""], str)
+    rehearsal.begin(100.0)
+    page.page = json.dumps({"counts": after, "moves": []})
+    rehearsal.end()
+    enforced = rehearsal.enforced()
+    assert enforced is not None
+    assert enforced.refusals == {"account": 2}
+    text = rehearsal.text(RunRecord.from_json(KEPT.read_text(encoding="utf-8")), full=True)
+    [row] = (line.split() for line in text.splitlines() if " 503 " in line)
+    assert row == ["(other)", "503", "2", "0"]
+
+
 def test_splits_since_the_load_began_are_told() -> None:
     """The text below the summary names each split under load, and the share since the last."""
     rehearsal = Rehearsal(cast(GatewayProcess, SplitPage()), GATEWAY, "Run", [""], str)

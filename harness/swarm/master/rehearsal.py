@@ -51,6 +51,7 @@ class _Counted:
         exact: Partitions whose row has all of their requests.
         moves: The latest moves, as ``splits`` are of physical partitions.
         refusals: Requests that a limit refused, by its rule.
+        others: The rows of tables that are not the run's, by table and key.
     """
 
     counts: Counts = dataclasses.field(default_factory=Counts)
@@ -60,6 +61,7 @@ class _Counted:
     moves: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     refusals: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     splits: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    others: dict[tuple[str, str | None], list[Any]] = dataclasses.field(default_factory=dict)
 
 
 class Rehearsal:
@@ -192,18 +194,23 @@ class Rehearsal:
             found = self._counted(json.loads(self._gateway.counters()))
             # So that an invalid page is found here.
             self._enforced(found.moves, found.refusals)
+            self._leave_out_folded(found)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise SetupError(f"its page is invalid ({type(error).__name__})") from error
         return found
 
     def _counted(self, page: Mapping[str, Any]) -> _Counted:
         counts, charged, lost, exact = Counts(), Counts(), 0, set()
-        rows = [row for row in page["counts"] if self._counts(row["table"], row["partition"])]
-        for row in rows:
+        rows, others = [], collections.defaultdict(list)
+        for row in page["counts"]:
             table, key = row["table"], row["partition"]
+            if not self._counts(table, key):
+                others[table, key].append(row)
+                continue
+            rows.append(row)
             if table:
                 key = self._named(table, WHOLE_TABLE if key is None else key)
-            status = row["sent"] if row["sent"].isdigit() else NO_ANSWER
+            status = _status(row["sent"])
             counts[key, status] += row["requests"]
             if status == NO_ANSWER:
                 lost += row.get(HUNDREDTHS, 0)
@@ -221,7 +228,17 @@ class Rehearsal:
             ],
             refusals=refusals_of(rows),
             splits=page.get("splits", []),
+            others=others,
         )
+
+    def _leave_out_folded(self, found: _Counted) -> None:
+        """Leave out the rows of other tables, such as earlier runs', that were folded since."""
+        for name in self._before.others.keys() - found.others.keys():
+            gone = self._before.others[name]
+            for row in gone:
+                found.counts[FOLDED, _status(row["sent"])] -= row["requests"]
+                found.charged[FOLDED, ""] -= row.get(HUNDREDTHS, 0)
+            found.refusals.subtract(refusals_of(gone))
 
     def _counts(self, table: str, key: str | None) -> bool:
         """Whether a row is of the run; partitions without one of their own have an empty table."""
@@ -305,6 +322,9 @@ def recorded_counts(record: RunRecord) -> Counts:
         parts.append((FOLDED, record.partitions_folded.attempts_by_status))
     for key, attempts in parts:
         for name, count in attempts.items():
-            status = name.partition(" ")[0]
-            found[key, status if status.isdigit() else NO_ANSWER] += count
+            found[key, _status(name.partition(" ")[0])] += count
     return found
+
+
+def _status(answer: str) -> str:
+    return answer if answer.isdigit() else NO_ANSWER
