@@ -56,12 +56,12 @@ def limit_of(generator: GeneratorPart, kind: Service, *, held: bool) -> ClientLi
         return None
     if generator.busy_share >= BUSY_SHARE:
         return ClientLimit("generator", _busy("a worker", generator.busy_share))
-    if generator.machine_busy_share >= BUSY_SHARE:
-        return _full_machine(generator, kind)
+    late = ""
     if generator.lag_s_max >= LATE_S:
-        late = milliseconds(generator.lag_s_max * 1000)
-        return ClientLimit("generator", f"operations were sent up to {late} ms late")
-    return None
+        late = f"operations were sent up to {milliseconds(generator.lag_s_max * 1000)} ms late"
+    if generator.machine_busy_share >= BUSY_SHARE:
+        return _full_machine(generator, kind, late)
+    return ClientLimit("generator", late) if late else None
 
 
 def latency_doubt(generator: GeneratorPart, watched: WatchedPart | None = None) -> str | None:
@@ -89,11 +89,12 @@ def _busy(who: str, share: float) -> str:
     return f"{who} used over {of_core(BUSY_PERCENT)} of a core in {percent(share)} of the seconds"
 
 
-def _full_machine(generator: GeneratorPart, kind: Service) -> ClientLimit:
+def _full_machine(generator: GeneratorPart, kind: Service, late: str) -> ClientLimit:
+    """What filled the machine; a generator that was late may have been stopped as well."""
     full = None if generator.capacity is None else generator.capacity.fullest
     shares = "" if full is None else f" ({full.described})"
     return ClientLimit(
         "machine" if full is not None and full.mostly_used_by == OTHERS else "generator",
         f"{kind.machine} was saturated in {percent(generator.machine_busy_share)} of the "
-        f"seconds{shares}",
+        f"seconds{shares}{late and f', and {late}'}",
     )

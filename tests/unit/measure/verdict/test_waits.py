@@ -14,7 +14,14 @@ from harness.model.operation import Kind, Operation
 from harness.model.outcome import Attempt
 from harness.report.headline import headline
 from harness.report.sentences import next_step
-from tests.support.evidence import evidence, generator, recorded, snapshot_of, watched_evidence
+from tests.support.evidence import (
+    CALM,
+    evidence,
+    generator,
+    recorded,
+    snapshot_of,
+    watched_evidence,
+)
 from tests.support.results import done
 
 START = 1_700_000_000
@@ -122,6 +129,13 @@ def test_a_busy_machine_keeps_nobody_in_back_off() -> None:
         "entities/s is the limit of so many users, whatever the endpoint would serve."
         in verdict.sentence
     )
+
+
+def test_a_busy_machine_does_not_hide_that_operations_left_late() -> None:
+    """A worker that was stopped for 3 s may be what the rate lacks, and not the machine."""
+    late = generator(machine_busy_share=0.9, lag_s_max=3.0)
+    verdict = judge(evidence(CALM, wanted_per_s=5000.0, generator=late))
+    assert "in 90% of the seconds, and operations were sent up to 3,000 ms late" in verdict.sentence
 
 
 def test_no_more_users_wait_than_there_are() -> None:
