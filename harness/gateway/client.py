@@ -89,7 +89,7 @@ class ClientConnection(asyncio.Protocol):
         self._writable = Signal()
         self._reading = True
         self._reading_paused = self._continue_due = self._unread = False
-        self._handling = self._closing = False
+        self._handling = self._closing = self._upgrading = False
         self._in_message = self._in_head = False
         self._head_bytes = 0
         self._headers: Headers | None = None
@@ -163,7 +163,8 @@ class ClientConnection(asyncio.Protocol):
         headers = Headers(self._fields)
         self._headers = headers
         self._keep_alive = self._parser.should_keep_alive()
-        if self._offers_upgrade():
+        self._upgrading = self._offers_upgrade()
+        if self._upgrading:
             return
         if b"expect" in headers.by_name and headers["Expect"].lower() == "100-continue":
             large = int(headers.get("Content-Length", "0")) > MAX_BODY_BYTES
@@ -193,7 +194,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse_rest(Defect.BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:
-        if not self._reading or self._offers_upgrade():
+        if not self._reading or self._upgrading:
             return
         if self._rest is not None:
             self._rest.end()
@@ -361,7 +362,7 @@ class ClientConnection(asyncio.Protocol):
         return bool(self._waiting)
 
     async def _send(self, request: Request, reply: Reply) -> None:
-        answer, body = reply.answer, request.rest
+        (answer, ending), body = reply, request.rest
         if body is not None and not body.complete:
             # The answer came first.
             self._reading = request.keep_alive = False
@@ -371,13 +372,13 @@ class ClientConnection(asyncio.Protocol):
             if answer is not None and answer.rest is not None:
                 answer.rest.close()
             return
-        if reply.ending is _RESET or answer is None:
+        if ending is _RESET or answer is None:
             request.keep_alive = False
             self._reset()
             return
         request.keep_alive = request.keep_alive and not self._closing
         head, framing = response_head(request, answer)
-        if reply.ending is _HALF:
+        if ending is _HALF:
             request.keep_alive = False
             whole = head + answer.body
             self._transport.write(whole[: len(whole) // 2])

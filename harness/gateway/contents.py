@@ -79,7 +79,7 @@ class Contents:
 
     def wrote(self, table: str, rows: Iterable[RowWrite]) -> None:
         """The endpoint acknowledged the writes of these rows."""
-        known = self._table(table)
+        known = self._tables.get(table) or self._table(table)
         if known is None:
             return
         for row in rows:
@@ -176,7 +176,7 @@ class Contents:
         partition_key, row_key = key
         rows = known.partitions.get(partition_key)
         if rows is not None:
-            if not rows or row_key > rows[-1]:
+            if row_key > rows[-1]:
                 at = len(rows)
             else:
                 at = bisect.bisect_left(rows, row_key)

@@ -98,9 +98,8 @@ class Dialect:
         lines = [headers.get(name, "") for name in ("Content-MD5", "Content-Type", "x-ms-date")]
         return "\n".join([method, *lines, f"/{account}{signed}"])
 
-    def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Asked:
-        """Parse a request, with what its limits need."""
-        return read_request(method, target, headers, body)
+    read = staticmethod(read_request)
+    """Parses a request, with what its limits need."""
 
     def refusal(
         self, decision: Decision, asked: Asked, headers: Mapping[str, str], now: dt.datetime

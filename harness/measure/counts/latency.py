@@ -62,20 +62,15 @@ class LatencyHistogram:
         for seconds, count in zip(latencies_s, counts, strict=False):
             # Rounded, because a difference of two times is not exact.
             microseconds = int(seconds * 1e6 + 0.5)
-            if microseconds < _LOWEST_US:
-                microseconds = _LOWEST_US
-            elif microseconds > _HIGHEST_US:
-                microseconds = _HIGHEST_US
+            if not lowest <= microseconds <= highest:
+                microseconds = min(max(microseconds, _LOWEST_US), _HIGHEST_US)
+                lowest, highest = min(lowest, microseconds), max(highest, microseconds)
             total_us += microseconds * count
             shift = microseconds.bit_length() - bits - 1
             if shift < 0:
                 shift = 0
             places[(shift << bits) + (microseconds >> shift)] += count
             number += count
-            if microseconds > highest:
-                highest = microseconds
-            if microseconds < lowest:
-                lowest = microseconds
         self.total_us += total_us
         histogram.total_count += number
         histogram.min_value, histogram.max_value = lowest, highest
