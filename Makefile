@@ -13,11 +13,8 @@ HASHED := $(if $(GITHUB_ACTIONS),--require-hashes -r requirements-hashed.txt)
 # How many pytest processes run side by side. Most tests wait more than they compute.
 JOBS ?= 4
 PARALLEL := $(BIN)/python -m tests.parallel -j $(JOBS) --
-# Serial tests say something about a machine that has time: two of their files leave it some, and
-# three of those that are not long.
-SERIAL = $(BIN)/python -m tests.parallel -j $(SERIAL_JOBS) --
-SERIAL_JOBS := 2
-test: SERIAL_JOBS := 3
+# Serial tests say something about a machine that has time: two of their files leave it some.
+SERIAL := $(BIN)/python -m tests.parallel -j 2 --
 # Importing Locust patches the standard library of its process: these tests have their own.
 UNPATCHED := tests/unit tests/contract tests/golden tests/rules
 PATCHED := tests/swarm tests/browser
