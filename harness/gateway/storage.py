@@ -24,7 +24,7 @@ from harness.gateway.rules.partition import PartitionRule
 from harness.gateway.rules.ramping import RampingRule
 from harness.gateway.rules.ranges import MOST_RANGES, Bound, Range, Ranges
 from harness.gateway.rules.servers import ServerRule
-from harness.model.entity import of_sort_key, sort_key
+from harness.model.entity import sort_key
 from harness.model.operation import Kind
 
 # Looked up once: access to a member of an enumeration takes several times as long as a plain name.
@@ -289,16 +289,13 @@ class StorageLimits:
         """Take what a page of a query scans besides those of its first partition."""
         self._take(table, key, self._ranges.find(table, key or ""), entities, now_s)
 
-    def take_spread(
-        self, table: str, first: str, before: str | None, entities: int, now_s: float
-    ) -> None:
-        """Take what a page scans of partitions of a range of keys that are not told apart.
+    def take_spread(self, table: str, firsts: Sequence[str], entities: int, now_s: float) -> None:
+        """Take what a page scans of partitions that are not told apart.
 
-        They are taken to be evenly spread over its servers.
+        They are taken to be evenly spread over the ranges of these keys.
         """
-        firsts = [first, *map(of_sort_key, self.borders(table, first, before))]
         each, rest = divmod(entities, len(firsts))
-        for number, key in enumerate(firsts):
+        for number, key in enumerate(firsts if each else firsts[:rest]):
             part = each + (number < rest)
             self._take(table, None, self._ranges.find(table, key), part, now_s)
 

@@ -19,6 +19,7 @@ from harness.gateway.limits import GatewayLimits
 from harness.gateway.model import Model
 from harness.gateway.storage import Passage
 from harness.measure.record.whatif import SimulatedPart
+from harness.model.entity import of_sort_key
 from harness.trace.whatif.rows import OTHER, Arrivals, Changes, Effects, MissingRows, RowScan
 from harness.trace.whatif.units import NOTHING, PagedScan, Scanned, name_of
 from harness.workload.retry import RetryPolicy
@@ -321,7 +322,12 @@ class Simulation:
             if at != first:
                 storage.take(*at, count, now_s)
         if several and page.own:
-            storage.take_spread(place[0], *paged.keys, page.own, now_s)
+            firsts = [page.first or ""]
+            if page.first is None:
+                start, before = paged.keys
+                borders = storage.borders(place[0], start, before)
+                firsts = [start, *map(of_sort_key, borders)]
+            storage.take_spread(place[0], firsts, page.own, now_s)
         if (rest := paged.rest) is not None:
             self._number = number = self._number + 1
             self.throttling.attempts += 1

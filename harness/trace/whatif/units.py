@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness.gateway.demand import Place
 from harness.gateway.limits import GatewayLimits, RequestUnitLimits
-from harness.model.entity import MAX_PAGE_ENTITIES, key_problem, sort_key
+from harness.model.entity import MAX_PAGE_ENTITIES, key_problem, of_sort_key, sort_key
 from harness.model.operation import WHOLE_TABLE, Kind
 from harness.model.partition import Partition
 from harness.model.request_units import MISSING, QUERY_PAGE, RU, UNKNOWN_BYTES, charge
@@ -66,10 +66,12 @@ class ScanPage(NamedTuple):
 
     Attributes:
         shares: Places and entities, as far as partitions are told apart.
+        first: The PartitionKey where its server begins; None if it reads on several servers.
     """
 
     own: int
     shares: tuple[tuple[Place, int], ...] = ()
+    first: str | None = None
 
     @property
     def total(self) -> int:
@@ -88,7 +90,7 @@ class ScanPage(NamedTuple):
                 shares.append((place, taken))
                 if rows > taken:
                     waiting.append((place, rows - taken))
-            pages.append(ScanPage(own, tuple(shares)))
+            pages.append(ScanPage(own, tuple(shares), self.first))
         return pages
 
 
@@ -120,8 +122,10 @@ class PagedScan(int):
         returned: float = 0.0,
         *,
         full: bool = False,
+        own: int | None = None,
     ) -> PagedScan:
-        paged = cls(sum(page.own for page in pages))
+        """``own``: what the pages take of their own, if that is known."""
+        paged = cls(sum(page.own for page in pages) if own is None else own)
         paged.pages, paged.page_s, paged.keys, paged.returned = pages, page_s, keys, returned
         paged.full = full
         return paged
@@ -134,7 +138,8 @@ class PagedScan(int):
             return None
         if shares := pages[0].shares:
             first = shares[0][0][1] or ""
-        return PagedScan.of(pages, self.page_s, (first, before), full=self.full)
+        own = int(self) - self.pages[0].own
+        return PagedScan.of(pages, self.page_s, (first, before), full=self.full, own=own)
 
     def cut(self, borders: Sequence[str], missing: Mapping[Place, int]) -> PagedScan:
         """The query whose pages end, too, where the table is on another server.
@@ -150,17 +155,20 @@ class PagedScan(int):
                 on_servers[bisect.bisect_right(borders, key)].append(share)
         pages: list[ScanPage] = []
         ended, full, read = 0.0, round(MAX_PAGE_ENTITIES / self.returned), ScanPage(0)
-        for own, shares in zip(divided(int(self), [0] * len(on_servers)), on_servers, strict=True):
+        firsts = [self.keys[0], *map(of_sort_key, borders)]
+        owns = divided(int(self), [0] * len(on_servers))
+        for first, own, shares in zip(firsts, owns, on_servers, strict=True):
             scanned = own + sum(max(0, rows - missing.get(place, 0)) for place, rows in shares)
             ended += -(-scanned // full) if scanned > full else 1 - (1 - self.returned) ** scanned
-            read = ScanPage(read.own + own, (*read.shares, *shares))
+            first = first if read.first is None else read.first
+            read = ScanPage(read.own + own, (*read.shares, *shares), first)
             if (more := round(ended) - len(pages)) > 0:
                 last = max(1, read.total - full * (more - 1))
                 pages += read.divided([*[full] * (more - 1), last])
                 read = ScanPage(0)
         if read.total:
             before = pages.pop() if pages else ScanPage(0)
-            pages.append(ScanPage(before.own + read.own, before.shares + read.shares))
+            pages.append(ScanPage(before.own + read.own, before.shares + read.shares, before.first))
         if len(pages) <= len(self.pages):
             return self
         return PagedScan.of(tuple(pages), self.page_s, self.keys, full=self.full)

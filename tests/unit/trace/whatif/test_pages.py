@@ -103,7 +103,8 @@ def test_rows_whose_partitions_are_not_told_apart_are_taken_from_every_server_of
         model.answered(about_entity("PUT", key), WRITTEN, 0.0)
     assert model.storage is not None
     borders = model.storage.borders("table", "p030", None)
-    model.storage.take_spread("table", "p030", None, 20_000 * len(borders), 0.0)
+    firsts = ["p030", *borders]
+    model.storage.take_spread("table", firsts, 20_000 * len(borders), 0.0)
     refused = [model.storage.admit("table", key, 1, 0.0, 0) for key in keys[30:]]
     assert set(refused) == {"server"}
 
