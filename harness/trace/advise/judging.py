@@ -149,10 +149,14 @@ def is_candidate(trial: Trial) -> bool:
 
 
 def helps(trial: Trial, today: Trial) -> bool:
-    """Whether keys are better than today's by more than noise."""
+    """Whether keys are better than today's by more than noise.
+
+    Queries that scan more may meet the limit of the account before today's keys meet one.
+    """
     if today.throttled:
         return trial.throttled <= today.throttled / 2
-    return not trial.throttled and trial.factor >= _BETTER * today.factor
+    later = trial.factor >= _BETTER * today.factor and trial.until >= today.until
+    return later and not trial.throttled
 
 
 def proposed(trials: Sequence[Trial], today: Trial) -> list[Trial]:

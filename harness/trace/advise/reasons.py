@@ -254,7 +254,9 @@ def _gain(best: Trial, today: Trial) -> str:
     if mine == other:
         # The account is the first limit of both.
         of_keys, (mine, other) = " of a partition", _limits_met("factor", best, today)
-    return f"the first limit{of_keys} is met {mine} instead of {other}"
+    gain = f"the first limit{of_keys} is met {mine} instead of {other}"
+    asked = f", both below the x {multiple(best.found.rate)} asked for"
+    return gain + asked * (best.until < 1)
 
 
 def _limits_met(of: str, *trials: Trial) -> list[str]:

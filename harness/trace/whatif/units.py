@@ -164,7 +164,7 @@ class PagedScan(int):
             read = ScanPage(read.own + own, (*read.shares, *shares), first)
             if (more := round(ended) - len(pages)) > 0:
                 last = max(1, read.total - full * (more - 1))
-                pages += read.divided([*[full] * (more - 1), last])
+                pages += [read] if more == 1 else read.divided([*[full] * (more - 1), last])
                 read = ScanPage(0)
         if read.total:
             before = pages.pop() if pages else ScanPage(0)

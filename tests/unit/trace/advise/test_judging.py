@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from harness.measure.record.whatif import FirstLimitPart, PricePart, WhatIfRecord
+from harness.measure.record.whatif import FirstLimitPart, PeakPart, PricePart, WhatIfRecord
 from harness.trace.advise.candidates import Candidate
-from harness.trace.advise.judging import TODAY, Trial, finalists, proposed
+from harness.trace.advise.judging import TODAY, Trial, finalists, helps, proposed
 from harness.trace.advise.reasons import trade
 from tests.unit.trace.whatif.test_simulation import of_hot_partition
 
@@ -63,3 +63,19 @@ def test_keys_that_hold_at_twice_the_traffic_are_finalists() -> None:
     today = Trial(found, found.schemes[0], TODAY)
     assert finalists(parts, today, 1, {"{a:bucket8}"})[0].name == "{a:bucket8}"
     assert finalists(parts, today, 1, {"{a:bucket8}", "{a}"})[0].name == "{a}"
+
+
+def test_keys_that_meet_the_limit_of_the_account_earlier_do_not_help() -> None:
+    """Than today's keys meet a limit, because queries scan more, however even the load is."""
+    found = of_hot_partition()
+    calm = dataclasses.replace(found.schemes[0].once, by_rule={})
+
+    def first_at(factor: float, rule: str) -> Trial:
+        first = FirstLimitPart(factor=factor, per_s=1.0, rule=rule, partition="")
+        peaks = (PeakPart(width_s=10, per_s=0.01, at_s=0, partition="hot"),)
+        update = {"once": calm, "first_limit": first, "partition_peaks": peaks}
+        return Trial(found, found.schemes[0].model_copy(update=update))
+
+    today = first_at(18.0, "server")
+    assert helps(first_at(26.0, "account"), today)
+    assert not helps(first_at(17.0, "account"), today)
