@@ -69,16 +69,16 @@ _POSIX_ONLY = ("run", "watch", "doctor", "azurite install", "azurite start", "ga
 
 _EPILOG = f"""\
 examples:
-  harness azurite install                     once, into this Python environment
-  harness run single-partition                stress one partition of the embedded Azurite
-  harness run key-spread --ui                 the same with Locust's web UI
-  harness doctor                              check this machine and an endpoint before a run
-  harness watch -- node server.js             measure your own application
+  harness azurite install                       once, into this Python environment
+  harness run single-partition                  stress one partition of the embedded Azurite
+  harness run key-spread --ui                   the same with Locust's web UI
+  harness doctor                                check this machine and an endpoint before a run
+  harness watch -- node server.js               measure your own application
   harness trace app.parquet                     show recorded traffic, or a log of Azure
   harness whatif app.parquet --keys mine.toml   the same traffic under other keys
   harness advise app.parquet --rate 20          which PartitionKey it needs at 20 times the traffic
   harness run key-spread -H https://ACCOUNT.table.core.windows.net \\
-      --remote-ok ACCOUNT -u 50 -t 5m         stress an account
+      --remote-ok ACCOUNT -u 50 -t 5m           stress an account
 
 Credentials come from the environment: {VARIABLES_HELP}.
 `--auth-mode login` uses a login of Entra ID.
