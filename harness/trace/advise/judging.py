@@ -24,6 +24,7 @@ from harness.measure.verdict.ranking import (
     standing,
 )
 from harness.trace.advise.candidates import Candidate
+from harness.trace.whatif.first_limit import ACCURACY
 from harness.trace.whatif.scheme import PARTITION_KEY
 from harness.trace.whatif.screening import ScreenedScheme
 
@@ -155,8 +156,12 @@ def helps(trial: Trial, today: Trial) -> bool:
     """
     if today.throttled:
         return trial.throttled <= today.throttled / 2
-    later = trial.factor >= _BETTER * today.factor and trial.until >= today.until
-    return later and not trial.throttled
+    if trial.throttled or trial.factor < _BETTER * today.factor:
+        return False
+    if today.until < today.factor:
+        # The account is the first limit, whatever the keys are.
+        return trial.until * ACCURACY >= today.until
+    return trial.until >= today.until * ACCURACY
 
 
 def proposed(trials: Sequence[Trial], today: Trial) -> list[Trial]:

@@ -21,7 +21,7 @@ from harness.trace.whatif.units import Loads, unit_of
 
 _LEAST_FACTOR = 0.001
 _STEP = 1.5
-_ACCURACY = 1.05
+ACCURACY = 1.05
 """The factor at which a limit is met is found to within 5 %."""
 _LEAST_S = WINDOWS_S[-1]
 _MOST_REPEATED = 300_000
@@ -125,7 +125,7 @@ def first_limit(
             factor = min(most, factor * _STEP)
         elif not passing and factor > _LEAST_FACTOR:
             factor /= _STEP
-        elif not passing or failing / passing <= _ACCURACY:
+        elif not passing or failing / passing <= ACCURACY:
             break
         else:
             factor = (passing * failing) ** 0.5

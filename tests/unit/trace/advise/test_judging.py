@@ -70,12 +70,15 @@ def test_keys_that_meet_the_limit_of_the_account_earlier_do_not_help() -> None:
     found = of_hot_partition()
     calm = dataclasses.replace(found.schemes[0].once, by_rule={})
 
-    def first_at(factor: float, rule: str) -> Trial:
+    def first_at(factor: float, rule: str, peak: float = 0.01) -> Trial:
         first = FirstLimitPart(factor=factor, per_s=1.0, rule=rule, partition="")
-        peaks = (PeakPart(width_s=10, per_s=0.01, at_s=0, partition="hot"),)
+        peaks = (PeakPart(width_s=10, per_s=peak, at_s=0, partition="hot"),)
         update = {"once": calm, "first_limit": first, "partition_peaks": peaks}
         return Trial(found, found.schemes[0].model_copy(update=update))
 
     today = first_at(18.0, "server")
     assert helps(first_at(26.0, "account"), today)
-    assert not helps(first_at(17.0, "account"), today)
+    assert not helps(first_at(18.5, "account"), today)
+    of_account = first_at(5.0, "account", peak=10.0)
+    assert helps(first_at(4.9, "account"), of_account)
+    assert not helps(first_at(4.0, "account"), of_account)
