@@ -235,17 +235,15 @@ class StorageLimits:
         self._metered = None
         # The server to which one range moves depends on the loads of all until then.
         moves = any(self._moving.may_move(one, since_s, until_s) for one in self._ranges)
-        offline = not all(self._moving.allows(one, since_s) for one in self._ranges)
-        find, bucket_of = self._ranges.find, self._partitions.bucket
 
         def entrance(place: Place) -> tuple[Bucket | None, Bucket, Range] | None:
             table, key = place
-            there = find(table, key or "")
-            if moves or (offline and not self._moving.allows(there, since_s)):
+            there = self._ranges.find(table, key or "")
+            if moves or not self._moving.allows(there, since_s):
                 return None
             bucket = None
             if key is not None and (metered is None or place in metered):
-                bucket = bucket_of(table, key, since_s)
+                bucket = self._partitions.bucket(table, key, since_s)
             return bucket, self._servers[there.server], there
 
         return Passage(self, self._account, entrance, len(self._ranges), (since_s + until_s) / 2)

@@ -20,7 +20,14 @@ from harness.model.entity import sort_key
 from harness.model.operation import WHOLE_TABLE
 from harness.trace.operations import TracedQuery
 from harness.trace.whatif.scheme import PARTITION_KEY, ROW_KEY, NewKey, Scheme
-from harness.workload.keys.beginnings import UNKNOWN, Beginning, after, end, of_parts, of_range
+from harness.workload.keys.beginnings import (
+    UNKNOWN,
+    Beginning,
+    after,
+    end_behind,
+    of_parts,
+    of_range,
+)
 from harness.workload.keys.template import Reference
 
 _MOST_RANGES = 1000
@@ -168,14 +175,17 @@ def _of_partitions(scheme: Scheme, equal: dict[str, str], query: TracedQuery) ->
         rows = row_keys[0] or None, after(row_keys[0])
         return TreatedQuery(tuple(NewRange(key, None, None, *rows) for key in keys), ordered=False)
     ranges = [_of_prefix(text) for text in keys]
-    begins, *others = scheme.partition_template.parts
+    begins, *behind = scheme.partition_template.parts
     if len(ranges) == 1 and isinstance(begins, Reference) and begins.is_plain(PARTITION_KEY):
         # New PartitionKeys are the recorded ones, and something behind each.
-        [one], literal = ranges, others[0] if others and isinstance(others[0], str) else ""
-        start = max(first or "", one.partition_from or "", key=sort_key)
-        ends = [one.partition_before, None if before is None else end(first or "", before, literal)]
-        bounds = [bound for bound in ends if bound is not None]
-        ranges = [NewRange(WHOLE_TABLE, start or None, min(bounds, key=sort_key, default=None))]
+        [shared] = ranges
+        start = max(first or "", shared.partition_from or "", key=sort_key)
+        ends = [] if shared.partition_before is None else [shared.partition_before]
+        if before is not None:
+            literal = behind[0] if behind and isinstance(behind[0], str) else ""
+            found = end_behind(first or "", before, literal)
+            ends += [] if found is None else [found]
+        ranges = [NewRange(WHOLE_TABLE, start or None, min(ends, key=sort_key, default=None))]
     return TreatedQuery(tuple(ranges), ordered=False, scan=NewRange(WHOLE_TABLE) in ranges)
 
 

@@ -322,11 +322,8 @@ class Simulation:
             if at != first:
                 storage.take(*at, count, now_s)
         if several and page.own:
-            firsts = [page.first or ""]
-            if page.first is None:
-                start, before = paged.keys
-                borders = storage.borders(place[0], start, before)
-                firsts = [start, *map(of_sort_key, borders)]
+            borders = () if page.firsts else storage.borders(place[0], *paged.keys)
+            firsts = page.firsts or (paged.keys[0], *map(of_sort_key, borders))
             storage.take_spread(place[0], firsts, page.own, now_s)
         if (rest := paged.rest) is not None:
             self._number = number = self._number + 1

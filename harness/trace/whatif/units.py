@@ -66,16 +66,20 @@ class ScanPage(NamedTuple):
 
     Attributes:
         shares: Places and entities, as far as partitions are told apart.
-        first: The PartitionKey where its server begins; None if it reads on several servers.
+        firsts: PartitionKeys where the servers begin that it reads; empty for all that are left.
     """
 
     own: int
     shares: tuple[tuple[Place, int], ...] = ()
-    first: str | None = None
+    firsts: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         return self.own + sum(count for _, count in self.shares)
+
+    def with_next(self, page: ScanPage) -> ScanPage:
+        """One page in place of this one and the next."""
+        return ScanPage(self.own + page.own, self.shares + page.shares, self.firsts + page.firsts)
 
     def divided(self, parts: Sequence[int]) -> list[ScanPage]:
         """Pages in proportion to ``parts``, which read the partitions one after the other."""
@@ -90,7 +94,7 @@ class ScanPage(NamedTuple):
                 shares.append((place, taken))
                 if rows > taken:
                     waiting.append((place, rows - taken))
-            pages.append(ScanPage(own, tuple(shares), self.first))
+            pages.append(ScanPage(own, tuple(shares), self.firsts))
         return pages
 
 
@@ -160,15 +164,14 @@ class PagedScan(int):
         for first, own, shares in zip(firsts, owns, on_servers, strict=True):
             scanned = own + sum(max(0, rows - missing.get(place, 0)) for place, rows in shares)
             ended += -(-scanned // full) if scanned > full else 1 - (1 - self.returned) ** scanned
-            first = first if read.first is None else read.first
-            read = ScanPage(read.own + own, (*read.shares, *shares), first)
+            read = read.with_next(ScanPage(own, tuple(shares), (first,)))
             if (more := round(ended) - len(pages)) > 0:
                 last = max(1, read.total - full * (more - 1))
                 pages += [read] if more == 1 else read.divided([*[full] * (more - 1), last])
                 read = ScanPage(0)
         if read.total:
             before = pages.pop() if pages else ScanPage(0)
-            pages.append(ScanPage(before.own + read.own, before.shares + read.shares, before.first))
+            pages.append(before.with_next(read))
         if len(pages) <= len(self.pages):
             return self
         return PagedScan.of(tuple(pages), self.page_s, self.keys, full=self.full)

@@ -72,8 +72,11 @@ def after(prefix: str) -> str | None:
     return None
 
 
-def end(first: str, before: str, literal: str) -> str | None:
-    """The end of the keys that are one of a range and ``literal``, whatever follows."""
+def end_behind(first: str, before: str, literal: str) -> str | None:
+    """The end of all keys that begin with a key of a range and then ``literal``.
+
+    None if no key is behind them. The range is from ``first`` on, and ends before ``before``.
+    """
     found = before
     for length in range(len(before)):
         # `before` begins with this one, which may be followed by what sorts behind the rest of it.

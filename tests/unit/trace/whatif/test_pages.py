@@ -255,3 +255,10 @@ def test_a_page_is_full_before_the_next_one_begins() -> None:
     scan = PagedScan.of((page,), 0.01, ("a", None), 1.0)
     assert [one.total for one in scan.cut([], {}).pages] == [1000, 12]
     assert scan.cut([], {("", "b"): 20}) is scan
+
+
+def test_a_page_that_finds_little_reads_several_servers() -> None:
+    """Half of the rows are returned, so that each page has to read two servers of one row each."""
+    scan = PagedScan.of((ScanPage(4),), 0.01, ("a", None), 0.5)
+    pages = scan.cut(["b", "c", "d"], {}).pages
+    assert [(page.own, page.firsts) for page in pages] == [(2, ("a", "b")), (2, ("c", "d"))]
